@@ -6,7 +6,8 @@ import "time"
 // its meaning.
 type Kind uint8
 
-// The commands. What each needs and does is said at Machine.Apply's methods.
+// The commands, with the fields that each needs. What each does is said at the
+// method of Machine that has its name.
 const (
 	KindAcquire Kind = 1 + iota // Name, Owner, TTL, Session
 	KindRenew                   // Name, Owner, Token, TTL: the recorded ttl grows to TTL
@@ -78,8 +79,8 @@ type Lease struct {
 	Owner     string // "" when free (the record then only keeps Data)
 	Token     uint64 // of the live grant; 0 when free
 	TTL       time.Duration
-	Session   Session
-	Revision  uint64 // log index of the last grant or recorded refresh
-	Data      []byte // outlives the grant
-	DataToken uint64 // the token that wrote Data
+	Session   Session // of the one process that has the grant; none when it was given to several
+	Revision  uint64  // log index of the last grant or recorded refresh; when free, of the end
+	Data      []byte  // outlives the grant
+	DataToken uint64  // the token that wrote Data
 }
