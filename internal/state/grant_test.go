@@ -156,9 +156,11 @@ func TestAcquire_RejectedWhenTokensAreUsedUp(t *testing.T) { // G2
 		t.Fatal(err)
 	}
 	m = machineOf(t, s)
-	if last := grant(t, m, "last", "a"); last.Token != 1<<53-1 {
+	last := grant(t, m, "last", "a")
+	if last.Token != 1<<53-1 {
 		t.Fatalf("last token: got %d, want 2^53-1", last.Token)
 	}
+	same(t, "renew with the last token", do(t, m, renew(last, time.Second)).Code, state.OK)
 	for range 2 {
 		r := do(t, m, acquire("more", "a", time.Second))
 		if r.Code != state.Rejected || r.Why == "" {

@@ -233,10 +233,10 @@ func anyStep(d die, m *state.Machine, term uint64) state.Command {
 	l := aim()
 	c := state.Command{Kind: state.Kind(1 + d.IntN(11)), Name: l.Name}
 	ttl := time.Duration(1+d.IntN(20)) * time.Second
-	if seldom() && seldom() {
+	if d.IntN(150) == 0 {
 		ttl = badTTL
 	}
-	if seldom() && seldom() {
+	if d.IntN(150) == 0 {
 		l.Name = " "
 	}
 	switch c.Kind {

@@ -101,7 +101,7 @@ func (s *Snapshot) write(w io.Writer) (sum [32]byte, n int64, err error) {
 	s.leases.ascend("", func(l *Lease) bool {
 		part = appendRecord(part[:0], l)
 		frame()
-		return out.err == nil
+		return true
 	})
 	if err := b.Flush(); err != nil {
 		return sum, out.n, err
@@ -151,7 +151,6 @@ type summer struct {
 	w   io.Writer
 	sum hash.Hash
 	n   int64
-	err error
 }
 
 // Write implements io.Writer.
@@ -159,6 +158,5 @@ func (s *summer) Write(p []byte) (int, error) {
 	s.sum.Write(p)
 	n, err := s.w.Write(p)
 	s.n += int64(n)
-	s.err = err
 	return n, err
 }

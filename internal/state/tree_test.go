@@ -28,6 +28,11 @@ func contentsOf(t *testing.T, tr *tree) []*Lease {
 		if len(c.leases) == 0 || len(c.leases) > chunkMax {
 			t.Fatalf("chunk of %d leases, want 1 to %d", len(c.leases), chunkMax)
 		}
+		for _, l := range c.leases[len(c.leases):cap(c.leases)] {
+			if l != nil {
+				t.Fatalf("%q is kept in memory by a chunk that no longer has it", l.Name)
+			}
+		}
 	}
 	return all
 }
@@ -77,7 +82,9 @@ func TestTree_HoldsWhatAMapHoldsAndViewsStay(t *testing.T) {
 			t.Fatalf("view %d of %d has changed", i, len(views))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(want)) {
+	names := slices.Sorted(maps.Keys(want))
+	d.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	for _, name := range names {
 		tr.remove(name)
 		if len(tr.chunks) > 2+4*tr.n/chunkMax {
 			t.Fatalf("%d chunks for %d leases: small ones do not join", len(tr.chunks), tr.n)
