@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -81,6 +82,9 @@ func (m *Machine) Get(name string) (Lease, bool) {
 func (m *Machine) List(prefix string) []Lease {
 	var list []Lease
 	view := m.view()
+	if prefix == "" {
+		list = slices.Grow(list, view.leases.n)
+	}
 	view.leases.ascend(prefix, func(l *Lease) bool {
 		if !strings.HasPrefix(l.Name, prefix) {
 			return false
