@@ -7,8 +7,18 @@ import (
 	"slices"
 )
 
-// apply carries out one command. m.mu is held.
-func (m *Machine) apply(index, term uint64, c Command) Result {
+// apply carries out one command that was decided in the term decided and stands
+// in a log entry of the term term. m.mu is held.
+//
+// The two differ when a leader is deposed and elected again between deciding a
+// command and appending it. Then another leader may have promised more than
+// this one knew of: an Expire could end a grant that was renewed there, a
+// Shorten could take back what was promised there (rule 13). So all of it is
+// void, and whoever asked for it asks again.
+func (m *Machine) apply(index, term, decided uint64, c Command) Result {
+	if decided != term && c.Kind != KindEpoch {
+		return Result{Code: Stale}
+	}
 	switch c.Kind {
 	case KindAcquire:
 		return m.acquire(index, c)
@@ -19,7 +29,7 @@ func (m *Machine) apply(index, term uint64, c Command) Result {
 	case KindRelease:
 		return m.release(index, c)
 	case KindExpire:
-		return m.expire(index, term, c)
+		return m.expire(index, c)
 	case KindPut:
 		return m.put(c)
 	case KindBreak:
@@ -144,13 +154,9 @@ func (m *Machine) release(index uint64, c Command) Result {
 }
 
 // expire frees those of the named grants that were neither ended nor refreshed
-// since they were named, if the entry is of the term in which that was decided
-// (rule 13): an expiry of a leader that was deposed never fires. Names are not
-// checked here: one that breaks the limits names no grant.
-func (m *Machine) expire(index, term uint64, c Command) Result {
-	if c.Term != term {
-		return Result{Code: Stale}
-	}
+// since they were named. Names are not checked here: one that breaks the limits
+// names no grant.
+func (m *Machine) expire(index uint64, c Command) Result {
 	var ended []Lease
 	for _, e := range c.Ends {
 		if l := m.leases.get(e.Name); l.is(e.Token) && l.Revision == e.Revision {

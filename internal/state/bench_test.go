@@ -23,7 +23,7 @@ var big = sync.OnceValue(func() []byte {
 		cmds = append(cmds, acquireIn(bigName(i), "node-1/12", state.Session{Node: "node-1", Disk: "8c6f2a91", Incarnation: 12}))
 		if len(cmds) == 500 {
 			index++
-			m.ApplyCommands(index, term, cmds)
+			m.ApplyEntry(index, term, state.Entry{Term: term, Commands: cmds})
 			cmds = cmds[:0]
 		}
 	}
@@ -57,7 +57,7 @@ func renewals(m *state.Machine, entries int) [][]byte {
 			l, _ := m.Get(bigName((e*100 + i) % million))
 			cmds = append(cmds, renew(l, time.Minute))
 		}
-		out = append(out, state.EncodeEntry(cmds))
+		out = append(out, encode(cmds...))
 	}
 	return out
 }
@@ -86,7 +86,7 @@ func BenchmarkApply(b *testing.B) {
 					}
 					cmds = append(cmds, breakLease(l.Name), acquire(l.Name, "node-1/12", time.Minute))
 				}
-				entries = append(entries, state.EncodeEntry(cmds))
+				entries = append(entries, encode(cmds...))
 			}
 			b.ReportAllocs()
 			n := 0
@@ -190,12 +190,12 @@ func BenchmarkEntry(b *testing.B) {
 	for i := range 100 {
 		cmds = append(cmds, acquire(bigName(i), "node-1/12", time.Minute))
 	}
-	entry := state.EncodeEntry(cmds)
+	entry := encode(cmds...)
 	b.Run("Encode 100", func(b *testing.B) {
 		b.SetBytes(int64(len(entry)))
 		b.ReportAllocs()
 		for b.Loop() {
-			state.EncodeEntry(cmds)
+			encode(cmds...)
 		}
 	})
 	b.Run("Decode 100", func(b *testing.B) {

@@ -13,11 +13,11 @@ const (
 	KindRenew                   // Name, Owner, Token, TTL: the recorded ttl grows to TTL
 	KindShorten                 // Name, Token, TTL: the recorded ttl falls to TTL
 	KindRelease                 // Name, Owner, Token
-	KindExpire                  // Term, Ends
+	KindExpire                  // Ends
 	KindPut                     // Name, Token, Data
 	KindBreak                   // Name
 	KindReclaim                 // Session: every earlier incarnation of the same node and disk
-	KindEpoch                   // nothing; its result is the term of the entry
+	KindEpoch                   // nothing; its result is the term of the log entry
 	kindEnd
 )
 
@@ -47,8 +47,16 @@ type Command struct {
 	TTL     time.Duration // whole milliseconds
 	Data    []byte
 	Session Session
-	Term    uint64
 	Ends    []End
+}
+
+// Entry is what one log entry carries.
+type Entry struct {
+	// Term is the raft term in which the commands were decided. In an entry of
+	// any other term all of them but Epoch are Stale: what a leader decided that
+	// was deposed before it could append it never happens.
+	Term     uint64
+	Commands []Command
 }
 
 // Code is the outcome of a command.
@@ -59,7 +67,7 @@ const (
 	OK       Code = 1 + iota // done; Lease is the state after it (for an ending: the grant that ended)
 	Held                     // acquire refused; Lease is the live grant
 	NotLive                  // the named grant is not live: no effect; Lease is the live grant, if any
-	Stale                    // expiry decided in another term: no effect
+	Stale                    // decided in another term: no effect
 	Rejected                 // the command's fields break the limits, or the tokens are used up: no effect; Why says which
 )
 
@@ -68,7 +76,7 @@ type Result struct {
 	Code  Code
 	Lease Lease   // see Code; zero when there is none
 	New   bool    // acquire: a new grant (a new token), not an extension
-	Term  uint64  // epoch: term of the entry
+	Term  uint64  // epoch: term of the log entry
 	Ended []Lease // expire, release, break, reclaim: the grants that ended, in byte order of name
 	Why   string  // Rejected: the field and what is allowed
 }

@@ -30,8 +30,8 @@ func manyNames(entries int) []logEntry {
 				cmds = append(cmds, breakLease(name))
 			}
 		}
-		e := logEntry{Index: uint64(i + 1), Term: term, Data: state.EncodeEntry(cmds)}
-		m.ApplyCommands(e.Index, e.Term, cmds)
+		e := logEntry{Index: uint64(i + 1), Term: term, Data: encode(cmds...)}
+		m.ApplyEntry(e.Index, e.Term, state.Entry{Term: e.Term, Commands: cmds})
 		log = append(log, e)
 	}
 	return log

@@ -85,7 +85,7 @@ func TestMachine_SharesNoMemory(t *testing.T) { // G8
 	m := state.New("c1")
 	l := grant(t, m, "job", "a")
 	given := []byte("data")
-	rs := m.ApplyCommands(2, term, []state.Command{{Kind: state.KindPut, Name: "job", Token: l.Token, Data: given}})
+	rs := m.ApplyEntry(2, term, state.Entry{Term: term, Commands: []state.Command{{Kind: state.KindPut, Name: "job", Token: l.Token, Data: given}}})
 	given[0] = 'X'
 	want := rs[0].Lease
 	want.Data = []byte("data")
@@ -109,11 +109,11 @@ func TestMachine_SharesNoMemory(t *testing.T) { // G8
 	ended.Ended[0].Data[0] = 'X'
 	free, _ := m.Get("job")
 	same(t, "data after the end", string(free.Data), "data")
-	entry := state.EncodeEntry([]state.Command{{Kind: state.KindPut, Name: "job", Token: 1, Data: []byte("data")}})
-	cmds, err := state.DecodeEntry(entry)
+	entry := encode(state.Command{Kind: state.KindPut, Name: "job", Token: 1, Data: []byte("data")})
+	e, err := state.DecodeEntry(entry)
 	if err != nil {
 		t.Fatal(err)
 	}
 	clear(entry)
-	same(t, "decoded data", string(cmds[0].Data), "data")
+	same(t, "decoded data", string(e.Commands[0].Data), "data")
 }

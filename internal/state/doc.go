@@ -10,6 +10,8 @@
 //   - Every new grant takes a token larger than all before it, of any name (G2).
 //     The counter is in the snapshot, so nothing needs a tombstone.
 //   - Data is written by the live token only (G7).
+//   - A command counts only in the term that decided it (rule 13); Epoch, which
+//     tells the term, counts in any.
 //   - Every command has an outcome. What breaks the limits is Rejected without
 //     effect; an entry or a snapshot that is not understood is a *FormatError,
 //     and nothing of it is applied (G8).
@@ -24,9 +26,9 @@
 // Both are made of the same primitives: u is an unsigned varint in its shortest
 // form, s is a u with the length and then the bytes.
 //
-//	entry    = version(1 byte, 1) u(commands) command…
+//	entry    = version(1 byte, 1) u(term) u(commands) command…
 //	command  = kind(1 byte) and the fields that its Kind names, in that order:
-//	           Name, Owner s; Token, Term, TTL u (nanoseconds); Data s;
+//	           Name, Owner s; Token, TTL u (nanoseconds); Data s;
 //	           Session s(node) s(disk) u(incarnation);
 //	           Ends u(ends) and for each s(name) u(token) u(revision)
 //	snapshot = "RLSTATE" version(1 byte, 1) s(header) s(record)… sum

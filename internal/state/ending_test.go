@@ -1,40 +1,52 @@
 package state_test
 
 import (
+	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/raftlease/raftlease/internal/state"
 )
 
-func TestExpire_OnlyInTheTermThatDecidedIt(t *testing.T) { // rule 13, case 1
+func TestMachine_ACommandCountsOnlyInTheTermThatDecidedIt(t *testing.T) { // rule 13, case 1
+	s := state.Session{Node: "n1", Disk: "d1", Incarnation: 1}
 	for _, c := range []struct {
 		name        string
 		decided, at uint64
-		code        state.Code
+		void        bool
 	}{
-		{"the same term fires", 7, 7, state.OK},
-		{"an earlier term never fires", 6, 7, state.Stale},
-		{"a later term never fires", 8, 7, state.Stale},
+		{"in the same term it counts", 7, 7, false},
+		{"of an earlier term it is void", 6, 7, true},
+		{"of a later term it is void", 8, 7, true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		for _, cmd := range []func(state.Lease) state.Command{
+			func(l state.Lease) state.Command { return expire(l) },
+			func(l state.Lease) state.Command { return shorten(l, time.Second) },
+			func(l state.Lease) state.Command { return renew(l, time.Minute) },
+			func(l state.Lease) state.Command { return acquireIn(l.Name, l.Owner, s) },
+			func(l state.Lease) state.Command { return acquire("another", "b", time.Minute) },
+			func(l state.Lease) state.Command { return put(l, "data") },
+			func(l state.Lease) state.Command { return breakLease(l.Name) },
+			func(l state.Lease) state.Command { return release(l) },
+			func(state.Lease) state.Command { return reclaim(state.Session{Node: "n1", Disk: "d1", Incarnation: 2}) },
+		} {
 			m := state.New("c1")
-			l := grant(t, m, "job", "a")
-			cmd := expire(l)
-			cmd.Term = c.decided
-			rs, err := m.Apply(9, c.at, state.EncodeEntry([]state.Command{cmd}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := state.Result{Code: c.code}
-			if c.code == state.OK {
-				want.Ended = []state.Lease{l}
-				gone(t, m, "job")
-			} else {
-				holds(t, m, l)
-			}
-			same(t, "result", rs[0], want)
-		})
+			l := do(t, m, acquireIn("job", "a", s)).Lease
+			t.Run(fmt.Sprintf("%s: kind %d", c.name, cmd(l).Kind), func(t *testing.T) {
+				before := m.List("")
+				e := state.Entry{Term: c.decided, Commands: []state.Command{cmd(l)}}
+				r := m.ApplyEntry(m.Index()+1, c.at, e)[0]
+				if changed := !reflect.DeepEqual(m.List(""), before); changed == c.void {
+					t.Errorf("state changed: got %v, want %v", changed, !c.void)
+				}
+				if c.void {
+					same(t, "result", r, state.Result{Code: state.Stale})
+				} else if r.Code != state.OK {
+					t.Errorf("got %+v, want OK", r)
+				}
+			})
+		}
 	}
 }
 

@@ -22,19 +22,21 @@ const (
 	minEnd = 3 // bytes of the shortest encoded End
 )
 
-// EncodeEntry packs cmds into one log entry. It panics when there are more than
-// 16384 of them, or one that AppendCommand panics at.
-func EncodeEntry(cmds []Command) []byte {
-	if len(cmds) > maxCommands {
-		panic(fmt.Sprintf("state.EncodeEntry: %d commands, want at most %d", len(cmds), maxCommands))
+// EncodeEntry packs e into the data of one log entry. It panics when there are
+// more than 16384 commands, or one that AppendCommand panics at.
+func EncodeEntry(e Entry) []byte {
+	n := len(e.Commands)
+	if n > maxCommands {
+		panic(fmt.Sprintf("state.EncodeEntry: %d commands, want at most %d", n, maxCommands))
 	}
-	size := 1 + sizeUvarint(uint64(len(cmds)))
-	for _, c := range cmds {
+	size := 1 + sizeUvarint(e.Term) + sizeUvarint(uint64(n))
+	for _, c := range e.Commands {
 		size += c.Size()
 	}
 	b := append(make([]byte, 0, size), entryFormat)
-	b = binary.AppendUvarint(b, uint64(len(cmds)))
-	for _, c := range cmds {
+	b = binary.AppendUvarint(b, e.Term)
+	b = binary.AppendUvarint(b, uint64(n))
+	for _, c := range e.Commands {
 		b = AppendCommand(b, c)
 	}
 	return b
@@ -85,7 +87,6 @@ func appendExpire(b []byte, c Command) []byte {
 	if len(c.Ends) > maxEnds {
 		panic(fmt.Sprintf("state.AppendCommand: %d ends, want at most %d", len(c.Ends), maxEnds))
 	}
-	b = binary.AppendUvarint(b, c.Term)
 	b = binary.AppendUvarint(b, uint64(len(c.Ends)))
 	for _, e := range c.Ends {
 		b = appendString(b, e.Name, wireName)
@@ -109,7 +110,7 @@ func (c Command) Size() int {
 	case KindRelease:
 		return 1 + name + owner + token
 	case KindExpire:
-		n := 1 + sizeUvarint(c.Term) + sizeUvarint(uint64(len(c.Ends)))
+		n := 1 + sizeUvarint(uint64(len(c.Ends)))
 		for _, e := range c.Ends {
 			n += sizeString(len(e.Name), wireName) + sizeUvarint(e.Token) + sizeUvarint(e.Revision)
 		}
@@ -124,25 +125,26 @@ func (c Command) Size() int {
 	return 1
 }
 
-// DecodeEntry unpacks a log entry. The commands share no memory with b. The
-// error is a *FormatError for everything that EncodeEntry does not write: an
+// DecodeEntry unpacks the data of a log entry. The entry shares no memory with
+// b. The error is a *FormatError for everything that EncodeEntry does not write: an
 // unknown version or kind, a field beyond its limits, padding, a cut end, bytes
 // behind the end.
-func DecodeEntry(b []byte) ([]Command, error) {
+func DecodeEntry(b []byte) (Entry, error) {
 	d := &decoder{what: "log entry", b: b}
 	if v := d.byte("format"); d.err == nil && v != entryFormat {
 		d.fail(0, fmt.Sprintf("format is %d, want %d", v, entryFormat))
 		d.err.Newer = v > entryFormat
 	}
+	e := Entry{Term: d.uvarint("term")}
 	n := d.count("commands", maxCommands, 1)
-	cmds := make([]Command, 0, min(n, 1<<10)) // a Command is much larger than its shortest encoding
-	for len(cmds) < n && d.err == nil {
-		cmds = append(cmds, d.command())
+	e.Commands = make([]Command, 0, min(n, 1<<10)) // a Command is much larger than its shortest encoding
+	for len(e.Commands) < n && d.err == nil {
+		e.Commands = append(e.Commands, d.command())
 	}
 	if err := d.end(); err != nil {
-		return nil, err
+		return Entry{}, err
 	}
-	return cmds, nil
+	return e, nil
 }
 
 func (d *decoder) command() Command {
@@ -160,7 +162,7 @@ func (d *decoder) command() Command {
 	case KindRelease:
 		c.Name, c.Owner, c.Token = d.name(), d.owner(), d.token()
 	case KindExpire:
-		c.Term, c.Ends = d.uvarint("term"), d.ends()
+		c.Ends = d.ends()
 	case KindPut:
 		c.Name, c.Token = d.name(), d.token()
 		c.Data = d.data()

@@ -36,15 +36,15 @@ func goldenCommands() []state.Command {
 		acquire("broken", "b", time.Second),
 		breakLease("broken"),
 		expire(state.Lease{Name: "nobody", Token: 1 << 40, Revision: 1 << 50}, report),
-		{Kind: state.KindExpire, Term: 1 << 63},
+		{Kind: state.KindExpire},
 		reclaim(state.Session{Node: "node-2", Disk: "11aa", Incarnation: 1}),
 		acquire("", "b", -1), // Rejected, but it has to travel
 	}
 }
 
 func TestEntry_GoldenBytes(t *testing.T) {
-	cmds := goldenCommands()
-	got := state.EncodeEntry(cmds)
+	e := state.Entry{Term: 300, Commands: goldenCommands()}
+	got := state.EncodeEntry(e)
 	want := golden(t, "entry-v1.hex", got)
 	if !bytes.Equal(got, want) {
 		t.Fatalf("encoded entry changed: got\n%x, want\n%x", got, want)
@@ -53,7 +53,7 @@ func TestEntry_GoldenBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "decoded entry", decoded, cmds)
+	same(t, "decoded entry", decoded, e)
 }
 
 func TestEntry_DecodesToWhatWasEncoded(t *testing.T) {
@@ -67,13 +67,14 @@ func TestEntry_DecodesToWhatWasEncoded(t *testing.T) {
 				t.Fatalf("Size of %+v: got %d, want %d", cmds[i], cmds[i].Size(), got)
 			}
 		}
-		b := state.EncodeEntry(cmds)
-		if len(b) != size+2 {
-			t.Fatalf("entry has %d bytes, want the commands' %d and 2", len(b), size)
+		e := state.Entry{Term: rapid.Uint64().Draw(t, "term"), Commands: cmds}
+		b := state.EncodeEntry(e)
+		if head := 2 + len(binary.AppendUvarint(nil, e.Term)); len(b) != size+head {
+			t.Fatalf("entry has %d bytes, want the commands' %d and %d", len(b), size, head)
 		}
 		got, err := state.DecodeEntry(b)
-		if err != nil || !reflect.DeepEqual(got, cmds) {
-			t.Fatalf("got %+v, %v, want %+v", got, err, cmds)
+		if err != nil || !reflect.DeepEqual(got, e) {
+			t.Fatalf("got %+v, %v, want %+v", got, err, e)
 		}
 	})
 }
@@ -97,7 +98,6 @@ func anyCommand(t *rapid.T) state.Command {
 	case state.KindRelease:
 		c.Name, c.Owner, c.Token = name, owner, token
 	case state.KindExpire:
-		c.Term = num.Draw(t, "term")
 		for range rapid.IntRange(0, 3).Draw(t, "ends") {
 			c.Ends = append(c.Ends, state.End{Name: str.Draw(t, "name"), Token: num.Draw(t, "token"), Revision: num.Draw(t, "revision")})
 		}
@@ -115,8 +115,8 @@ func anyCommand(t *rapid.T) state.Command {
 }
 
 func TestEntry_MalformedIsRefusedWithNothingApplied(t *testing.T) { // G8
-	good := state.EncodeEntry([]state.Command{acquire("new", "a", time.Second)})
-	entry := func(n byte, rest ...byte) []byte { return append([]byte{1, n}, rest...) }
+	good := encode(acquire("new", "a", time.Second))
+	entry := func(n byte, rest ...byte) []byte { return append([]byte{1, term, n}, rest...) }
 	huge := binary.AppendUvarint(nil, 1<<62)
 	for _, c := range []struct {
 		name  string
@@ -126,24 +126,26 @@ func TestEntry_MalformedIsRefusedWithNothingApplied(t *testing.T) { // G8
 		newer bool
 	}{
 		{"empty", nil, 0, "format is missing", false},
-		{"format of the past", []byte{0, 0}, 0, "format is 0", false},
-		{"format of the future", []byte{2, 0}, 0, "format is 2", true},
-		{"no count", []byte{1}, 1, "commands is missing", false},
-		{"kind 0", append(append([]byte{1, 2}, good[2:]...), 0), int64(len(good)), "kind is 0", false},
-		{"kind of the future", append(append([]byte{1, 2}, good[2:]...), 10), int64(len(good)), "kind is 10", true},
-		{"more commands than bytes", entry(3, 9, 9), 1, "number of commands is 3", false},
-		{"fewer commands than there are", entry(1, 9, 9), 3, "1 bytes are left", false},
-		{"too many commands", append(binary.AppendUvarint([]byte{1}, 1<<14+1), bytes.Repeat([]byte{9}, 1<<14+1)...), 1, "at most 16384", false},
-		{"too many ends", append(append(entry(1, 5, 0), 0x81, 0x80, 1), make([]byte, 3*(1<<14+1))...), 4, "at most 16384", false},
-		{"more ends than bytes", entry(1, 5, 0, 2, 0, 0, 0), 4, "number of ends is 2", false},
-		{"padded count", []byte{1, 0x81, 0, 9}, 1, "padded", false},
-		{"padded token", entry(1, 6, 1, 'x', 0x81, 0, 0), 5, "token is padded", false},
-		{"number of more than 64 bits", entry(1, 6, 1, 'x', 255, 255, 255, 255, 255, 255, 255, 255, 255, 2, 0), 5, "64 bits", false},
-		{"name of 257 bytes", append(entry(1, 7, 0x81, 2), make([]byte, 257)...), 3, "name has 257 bytes", false},
-		{"name longer than any memory", append(entry(1, 7), huge...), 3, "at most 256", false},
-		{"data of 64 KiB and 2 bytes", append(entry(1, 6, 1, 'x', 1, 0x82, 0x80, 4), make([]byte, 1<<16+2)...), 6, "data has 65538 bytes", false},
-		{"name cut off", entry(1, 7, 5, 'x'), 3, "name has 5 bytes and 1 are left", false},
-		{"session cut off", entry(1, 8, 1, 'n', 1, 'd'), 7, "incarnation is missing", false},
+		{"format of the past", []byte{0, term, 0}, 0, "format is 0", false},
+		{"format of the future", []byte{2, term, 0}, 0, "format is 2", true},
+		{"no term", []byte{1}, 1, "term is missing", false},
+		{"no count", []byte{1, term}, 2, "commands is missing", false},
+		{"kind 0", append(entry(2, good[3:]...), 0), int64(len(good)), "kind is 0", false},
+		{"kind of the future", append(entry(2, good[3:]...), 10), int64(len(good)), "kind is 10", true},
+		{"more commands than bytes", entry(3, 9, 9), 2, "number of commands is 3", false},
+		{"fewer commands than there are", entry(1, 9, 9), 4, "1 bytes are left", false},
+		{"too many commands", append(binary.AppendUvarint([]byte{1, term}, 1<<14+1), bytes.Repeat([]byte{9}, 1<<14+1)...), 2, "at most 16384", false},
+		{"too many ends", append(append(entry(1, 5), 0x81, 0x80, 1), make([]byte, 3*(1<<14+1))...), 4, "at most 16384", false},
+		{"more ends than bytes", entry(1, 5, 2, 0, 0, 0), 4, "number of ends is 2", false},
+		{"padded term", []byte{1, 0x81, 0, 0}, 1, "term is padded", false},
+		{"padded count", []byte{1, term, 0x81, 0, 9}, 2, "padded", false},
+		{"padded token", entry(1, 6, 1, 'x', 0x81, 0, 0), 6, "token is padded", false},
+		{"number of more than 64 bits", entry(1, 6, 1, 'x', 255, 255, 255, 255, 255, 255, 255, 255, 255, 2, 0), 6, "64 bits", false},
+		{"name of 257 bytes", append(entry(1, 7, 0x81, 2), make([]byte, 257)...), 4, "name has 257 bytes", false},
+		{"name longer than any memory", append(entry(1, 7), huge...), 4, "at most 256", false},
+		{"data of 64 KiB and 2 bytes", append(entry(1, 6, 1, 'x', 1, 0x82, 0x80, 4), make([]byte, 1<<16+2)...), 7, "data has 65538 bytes", false},
+		{"name cut off", entry(1, 7, 5, 'x'), 4, "name has 5 bytes and 1 are left", false},
+		{"session cut off", entry(1, 8, 1, 'n', 1, 'd'), 8, "incarnation is missing", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := state.New("c1")
@@ -166,10 +168,10 @@ func TestEntry_MalformedIsRefusedWithNothingApplied(t *testing.T) { // G8
 }
 
 func TestEntry_EveryCutIsRefused(t *testing.T) { // G8
-	b := state.EncodeEntry(goldenCommands())
+	b := encode(goldenCommands()...)
 	for n := range b {
-		if cmds, err := state.DecodeEntry(b[:n]); err == nil {
-			t.Fatalf("first %d of %d bytes: got %+v, want a refusal", n, len(b), cmds)
+		if e, err := state.DecodeEntry(b[:n]); err == nil {
+			t.Fatalf("first %d of %d bytes: got %+v, want a refusal", n, len(b), e)
 		}
 	}
 }
@@ -199,11 +201,11 @@ func TestEntry_OversizeFieldsTravelCutAndStayRejected(t *testing.T) { // G8
 
 func TestEncodeEntry_PanicsAtWhatABatcherMustNotDo(t *testing.T) {
 	full := slices.Repeat([]state.Command{{Kind: state.KindEpoch}}, 1<<14)
-	if cmds, err := state.DecodeEntry(state.EncodeEntry(full)); err != nil || len(cmds) != len(full) {
-		t.Fatalf("16384 commands: got %d, %v", len(cmds), err)
+	if e, err := state.DecodeEntry(encode(full...)); err != nil || len(e.Commands) != len(full) {
+		t.Fatalf("16384 commands: got %d, %v", len(e.Commands), err)
 	}
 	ends := state.Command{Kind: state.KindExpire, Ends: make([]state.End, 1<<14)}
-	if _, err := state.DecodeEntry(state.EncodeEntry([]state.Command{ends})); err != nil {
+	if _, err := state.DecodeEntry(encode(ends)); err != nil {
 		t.Fatalf("16384 ends: %v", err)
 	}
 	for name, cmds := range map[string][]state.Command{
@@ -218,17 +220,17 @@ func TestEncodeEntry_PanicsAtWhatABatcherMustNotDo(t *testing.T) {
 					t.Errorf("%s: got panic %q, want one that names the method", name, text)
 				}
 			}()
-			state.EncodeEntry(cmds)
+			encode(cmds...)
 		}()
 	}
 }
 
 func TestDecodeEntry_GarbageAllocatesLittle(t *testing.T) { // G8
 	for name, b := range map[string][]byte{
-		"many commands":    append([]byte{1, 0xff, 0x7f}, make([]byte, 20000)...),
-		"many ends":        append([]byte{1, 1, 5, 0, 0xff, 0x7f}, make([]byte, 100)...),
-		"enormous numbers": append([]byte{1, 1, 5, 0}, binary.AppendUvarint(nil, 1<<62)...),
-		"data that is not": {1, 1, 6, 1, 'x', 1, 0xff, 0xff, 3},
+		"many commands":    append([]byte{1, term, 0xff, 0x7f}, make([]byte, 20000)...),
+		"many ends":        append([]byte{1, term, 1, 5, 0xff, 0x7f}, make([]byte, 100)...),
+		"enormous numbers": append([]byte{1, term, 1, 5}, binary.AppendUvarint(nil, 1<<62)...),
+		"data that is not": {1, term, 1, 6, 1, 'x', 1, 0xff, 0xff, 3},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -241,31 +243,31 @@ func TestDecodeEntry_GarbageAllocatesLittle(t *testing.T) { // G8
 }
 
 func FuzzDecodeEntry(f *testing.F) {
-	f.Add(state.EncodeEntry(nil))
-	f.Add(state.EncodeEntry(goldenCommands()))
+	f.Add(encode())
+	f.Add(encode(goldenCommands()...))
 	for _, c := range goldenCommands() {
-		f.Add(state.EncodeEntry([]state.Command{c}))
+		f.Add(encode(c))
 	}
-	f.Add([]byte{2, 0})
-	f.Add([]byte{1, 1, 10})
+	f.Add([]byte{2, term, 0})
+	f.Add([]byte{1, term, 1, 10})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		cmds, err := state.DecodeEntry(b)
+		e, err := state.DecodeEntry(b)
 		if err != nil {
 			if fe := (*state.FormatError)(nil); !errors.As(err, &fe) {
 				t.Fatalf("got %v, want a *FormatError", err)
 			}
 			return
 		}
-		if again := state.EncodeEntry(cmds); !bytes.Equal(again, b) {
+		if again := state.EncodeEntry(e); !bytes.Equal(again, b) {
 			t.Fatalf("not canonical: %x decodes to what encodes as %x", b, again)
 		}
 		one, two := state.New("c1"), state.New("c1")
 		for _, m := range []*state.Machine{one, two} {
 			apply(t, m, goldenCommands()...)
-			apply(t, m, cmds...)
+			apply(t, m, e.Commands...)
 		}
 		if one.Hash() != two.Hash() || restored(t, snapshotBytes(t, one)).Hash() != one.Hash() {
-			t.Fatalf("machines differ after %+v", cmds)
+			t.Fatalf("machines differ after %+v", e)
 		}
 	})
 }

@@ -178,7 +178,7 @@ func TestAcquire_RejectedWhenTokensAreUsedUp(t *testing.T) { // G2
 
 func TestEpoch_AnswersTheTermOfTheEntry(t *testing.T) {
 	m := state.New("c1")
-	rs, err := m.Apply(5, 42, state.EncodeEntry([]state.Command{{Kind: state.KindEpoch}}))
+	rs, err := m.Apply(5, 42, encode(state.Command{Kind: state.KindEpoch}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ type tester interface {
 // apply puts cmds into one entry behind the last one and returns the results.
 func apply(t testing.TB, m *state.Machine, cmds ...state.Command) []state.Result {
 	t.Helper()
-	results, err := m.Apply(m.Index()+1, term, state.EncodeEntry(cmds))
+	results, err := m.Apply(m.Index()+1, term, encode(cmds...))
 	if err != nil {
 		t.Fatalf("Apply: %v", err)
 	}
@@ -47,6 +47,11 @@ func apply(t testing.TB, m *state.Machine, cmds ...state.Command) []state.Result
 		t.Fatalf("Apply: got %d results for %d commands", len(results), len(cmds))
 	}
 	return results
+}
+
+// encode packs cmds into an entry that was decided in term.
+func encode(cmds ...state.Command) []byte {
+	return state.EncodeEntry(state.Entry{Term: term, Commands: cmds})
 }
 
 // do applies an entry with one command.
@@ -86,7 +91,7 @@ func release(l state.Lease) state.Command {
 }
 
 func expire(ls ...state.Lease) state.Command {
-	c := state.Command{Kind: state.KindExpire, Term: term}
+	c := state.Command{Kind: state.KindExpire}
 	for _, l := range ls {
 		c.Ends = append(c.Ends, state.End{Name: l.Name, Token: l.Token, Revision: l.Revision})
 	}

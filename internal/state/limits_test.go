@@ -80,7 +80,7 @@ func TestCommands_BeyondTheLimitsAreRejectedWithoutEffect(t *testing.T) { // G8
 func TestApplyCommands_UnknownKindIsRejected(t *testing.T) { // G8
 	m := state.New("c1")
 	for _, kind := range []state.Kind{0, state.KindEpoch + 1} {
-		if r := m.ApplyCommands(1, term, []state.Command{{Kind: kind}})[0]; r.Code != state.Rejected || r.Why == "" {
+		if r := m.ApplyEntry(1, term, state.Entry{Term: term, Commands: []state.Command{{Kind: kind}}})[0]; r.Code != state.Rejected || r.Why == "" {
 			t.Fatalf("kind %d: got %+v, want Rejected", kind, r)
 		}
 	}

@@ -46,20 +46,20 @@ func checkClusterID(method, id string) {
 // *FormatError; then nothing was applied, and the node has to stop, because
 // going on would make replicas differ.
 func (m *Machine) Apply(index, term uint64, entry []byte) ([]Result, error) {
-	cmds, err := DecodeEntry(entry)
+	e, err := DecodeEntry(entry)
 	if err != nil {
 		return nil, err
 	}
-	return m.ApplyCommands(index, term, cmds), nil
+	return m.ApplyEntry(index, term, e), nil
 }
 
-// ApplyCommands is Apply for an entry that is decoded already.
-func (m *Machine) ApplyCommands(index, term uint64, cmds []Command) []Result {
+// ApplyEntry is Apply for an entry that is decoded already.
+func (m *Machine) ApplyEntry(index, term uint64, e Entry) []Result {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	results := make([]Result, len(cmds))
-	for i, c := range cmds {
-		results[i] = m.apply(index, term, c)
+	results := make([]Result, len(e.Commands))
+	for i, c := range e.Commands {
+		results[i] = m.apply(index, term, e.Term, c)
 	}
 	m.index = index
 	return results

@@ -35,12 +35,16 @@ func anyLog(t testing.TB, seed uint64, n int) []logEntry {
 			e.Term++
 		}
 		var cmds []state.Command
+		decided := e.Term
+		if d.IntN(50) == 0 {
+			decided-- // appended too late
+		}
 		for range 1 + d.IntN(100) {
 			cmds = append(cmds, anyStep(d, m, e.Term))
 			// The next command shall fit what this one does.
-			m.ApplyCommands(e.Index, e.Term, cmds[len(cmds)-1:])
+			m.ApplyEntry(e.Index, e.Term, state.Entry{Term: decided, Commands: cmds[len(cmds)-1:]})
 		}
-		e.Data = state.EncodeEntry(cmds)
+		e.Data = state.EncodeEntry(state.Entry{Term: decided, Commands: cmds})
 		log = append(log, e)
 		n -= len(cmds)
 	}

@@ -17,7 +17,7 @@ import (
 func goldenMachine(t testing.TB) *state.Machine {
 	t.Helper()
 	m := state.New("cluster-1")
-	if _, err := m.Apply(3, term, state.EncodeEntry(goldenCommands())); err != nil {
+	if _, err := m.Apply(3, term, encode(goldenCommands()...)); err != nil {
 		t.Fatal(err)
 	}
 	apply(t, m,
