@@ -102,7 +102,7 @@ func TestMachine_SharesNoMemory(t *testing.T) { // G8
 	spoil(do(t, m, acquire("job", "b", time.Second)).Lease.Data)
 	spoil(do(t, m, shorten(l, time.Minute)).Lease.Data)
 	spoil(do(t, m, release(state.Lease{Name: "job", Owner: "b", Token: l.Token})).Lease.Data)
-	for got := range m.Snapshot().All() {
+	for got := range m.Snapshot().All("") {
 		spoil(got.Data)
 	}
 	ended := do(t, m, breakLease("job"))

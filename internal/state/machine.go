@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 )
 
@@ -81,18 +80,11 @@ func (m *Machine) Get(name string) (Lease, bool) {
 // Snapshot.All does the same without the list.
 func (m *Machine) List(prefix string) []Lease {
 	var list []Lease
-	view := m.view()
+	view := m.Snapshot()
 	if prefix == "" {
 		list = slices.Grow(list, view.leases.n)
 	}
-	view.leases.ascend(prefix, func(l *Lease) bool {
-		if !strings.HasPrefix(l.Name, prefix) {
-			return false
-		}
-		list = append(list, l.copy())
-		return true
-	})
-	return list
+	return slices.AppendSeq(list, view.All(prefix))
 }
 
 // Live returns the number of grants.

@@ -8,6 +8,7 @@ import (
 	"hash"
 	"io"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -43,10 +44,13 @@ func (s *Snapshot) NextToken() uint64 { return s.next }
 // Live returns the number of grants.
 func (s *Snapshot) Live() int { return s.live }
 
-// All returns every record, in byte order of the names.
-func (s *Snapshot) All() iter.Seq[Lease] {
+// All returns the records whose names begin with prefix, in byte order of the
+// names.
+func (s *Snapshot) All(prefix string) iter.Seq[Lease] {
 	return func(yield func(Lease) bool) {
-		s.leases.ascend("", func(l *Lease) bool { return yield(l.copy()) })
+		s.leases.ascend(prefix, func(l *Lease) bool {
+			return strings.HasPrefix(l.Name, prefix) && yield(l.copy())
+		})
 	}
 }
 

@@ -93,11 +93,11 @@ func TestSnapshot_LaterAppliesDoNotChangeIt(t *testing.T) {
 	before := s.Hash()
 	apply(t, m, acquire("a", "x", time.Hour), put(first[0], "x"), breakLease("b"), acquire("d", "x", time.Second))
 	same(t, "hash", s.Hash(), before)
-	same(t, "records", slices.Collect(s.All()), first)
+	same(t, "records", slices.Collect(s.All("")), first)
 	same(t, "index", s.Index(), uint64(3))
 	same(t, "live grants", s.Live(), 3)
 	same(t, "cluster id", s.ClusterID(), "c1")
-	for l := range s.All() {
+	for l := range s.All("") {
 		same(t, "first of an iteration that stops", l.Name, "a")
 		break
 	}
@@ -154,7 +154,7 @@ func TestRestore_OfAnotherClusterOnlyOnPurpose(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "cluster id", m.ClusterID(), "cluster-2")
-	same(t, "records", m.List(""), slices.Collect(s.All()))
+	same(t, "records", m.List(""), slices.Collect(s.All("")))
 }
 
 func TestClusterID_TooLongPanics(t *testing.T) {

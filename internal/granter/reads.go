@@ -1,0 +1,47 @@
+package granter
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	pb "github.com/raftlease/raftlease/transport/rpc/raftleasev1"
+)
+
+// get and list are linearizable: every change that was acknowledged before the
+// call is applied here, those of this term because this leader acknowledged
+// them after applying, those of earlier terms because the Epoch entry came after
+// them; and the round proves that no later term had begun when it began.
+
+func (g *Granter) get(ctx context.Context, req *pb.GetRequest) *pb.OperationResult {
+	if err := g.confirm.join(ctx); err != nil {
+		return unconfirmed(ctx)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l, ok := g.machine.Get(req.Name)
+	if !ok {
+		return refused(&pb.ErrorDetail{Code: pb.ErrorCode_ERROR_CODE_NOT_FOUND, Name: req.Name})
+	}
+	return &pb.OperationResult{Outcome: pb.Outcome_OUTCOME_DONE, Response: &pb.OperationResult_Get{
+		Get: &pb.GetResponse{Lease: g.record(l), AppliedIndex: g.machine.Index()}}}
+}
+
+func (g *Granter) list(ctx context.Context, req *pb.ListRequest) *pb.OperationResult {
+	if err := g.confirm.join(ctx); err != nil {
+		return unconfirmed(ctx)
+	}
+	view := g.machine.Snapshot() // not under mu: a long list must hold up nobody
+	res := &pb.ListResponse{AppliedIndex: view.Index()}
+	for l := range view.All(req.Prefix) {
+		res.Leases = append(res.Leases, Record(l))
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, l := range res.Leases {
+		if l.Token != 0 {
+			l.Remaining = durationpb.New(g.remaining(l.Name, l.Token))
+		}
+	}
+	return &pb.OperationResult{Outcome: pb.Outcome_OUTCOME_DONE, Response: &pb.OperationResult_List{List: res}}
+}
