@@ -158,12 +158,12 @@ func (s Suite) fixture(t testing.TB) *fixture {
 	var run [4]byte
 	rand.Read(run[:])
 	f := &fixture{suite: s, run: hex.EncodeToString(run[:])}
-	f.stores = f.open(t)
+	f.stores = f.handles(t)
 	return f
 }
 
-// open returns the handles of a new store.
-func (f *fixture) open(t testing.TB) []lease.Store {
+// handles returns the handles of a new store.
+func (f *fixture) handles(t testing.TB) []lease.Store {
 	t.Helper()
 	st := f.suite.Open(t)
 	if st == nil {
