@@ -10,8 +10,9 @@ import (
 	"github.com/raftlease/raftlease/lease"
 )
 
-// historyLen is how many of the last changes a Store keeps for watchers. With
-// the largest data in each it is 16 MiB.
+// historyLen is how many of the last changes a Store keeps for watchers at
+// least; at most it is twice as many. If each of them has the largest data of
+// its own, those are 32 MiB.
 const historyLen = 256
 
 // history is the last changes of a Store, one event for each index.
