@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -15,8 +16,15 @@ const MaxDrift = 0.001
 // Shorter returns d as a holder counts it: d·(1-MaxDrift).
 func Shorter(d time.Duration) time.Duration { return d - time.Duration(float64(d)*MaxDrift) }
 
-// Longer returns d as a granter counts it: d·(1+MaxDrift).
-func Longer(d time.Duration) time.Duration { return d + time.Duration(float64(d)*MaxDrift) }
+// Longer returns d as a granter counts it: d·(1+MaxDrift), or the longest
+// Duration where that would be more.
+func Longer(d time.Duration) time.Duration {
+	more := time.Duration(float64(d) * MaxDrift)
+	if d > 0 && more > math.MaxInt64-d {
+		return math.MaxInt64
+	}
+	return d + more
+}
 
 // Anchor is a reading of the holder's clock, taken before a request is sent. A
 // grant's deadline counts from there, so that a slow answer only ever makes the

@@ -107,10 +107,15 @@ func (f *Faults) Token(token uint64) {
 	}
 }
 
+// size is shown as a number of bytes.
+type size int
+
+func (n size) String() string { return fmt.Sprintf("%d bytes", int(n)) }
+
 // Data checks a value for Put.
 func (f *Faults) Data(data []byte) {
 	if len(data) > MaxDataLen {
-		f.Add("data", fmt.Sprintf("%d bytes", len(data)), fmt.Sprintf("at most %d bytes", MaxDataLen))
+		f.Add("data", size(len(data)), fmt.Sprintf("at most %d bytes", MaxDataLen))
 	}
 }
 
