@@ -110,7 +110,7 @@ func ExampleGrant_WithMargin() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(g.Remaining().Round(time.Second), g.WithMargin(20*time.Second).Remaining().Round(time.Second))
+	fmt.Println(g.Remaining().Round(10*time.Second), g.WithMargin(20*time.Second).Remaining().Round(10*time.Second))
 	fmt.Println(g.WithMargin(time.Hour).Check())
 	// Output:
 	// 1m0s 40s

@@ -2,6 +2,7 @@ package memstore_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/raftlease/raftlease/lease"
 	"github.com/raftlease/raftlease/lease/leasetest"
@@ -16,5 +17,21 @@ func TestStore_Contract(t *testing.T) {
 			return s
 		},
 		Closes: true,
+	}.Run(t)
+}
+
+// The shorter the leases, the more a slow machine gets in between.
+func TestStore_ContractWithShortLeases(t *testing.T) {
+	const shortest = 50 * time.Millisecond
+	leasetest.Suite{
+		MinTTL: shortest,
+		Open: func(t testing.TB) lease.Store {
+			s, err := memstore.Open(memstore.Config{Limits: lease.Limits{MinTTL: shortest}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.Close() })
+			return s
+		},
 	}.Run(t)
 }

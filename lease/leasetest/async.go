@@ -13,6 +13,8 @@ type async struct {
 	skipped atomic.Bool
 }
 
+var _ testing.TB = (*async)(nil)
+
 // FailNow implements testing.TB.
 func (a *async) FailNow() {
 	a.Fail()

@@ -144,7 +144,7 @@ var invalidMutants = []mutant{
 	{"names the first fault only", badAcquire, faults(func(bad *lease.InvalidError) error { bad.Faults = bad.Faults[:1]; return bad })},
 	{"does not say what is allowed", badAcquire, faults(func(bad *lease.InvalidError) error { bad.Faults[0].Allowed = ""; return bad })},
 	{"is silent about a bad release", "G8 a release with bad input names the fields", faults(func(*lease.InvalidError) error { return nil })},
-	{"calls bad input unavailable", "G8 a renewal with bad input names the fields", faults(func(*lease.InvalidError) error { return lease.ErrUnavailable })},
+	{"calls bad input not found", "G8 a renewal with bad input names the fields", faults(func(*lease.InvalidError) error { return lease.ErrNotFound })},
 	{"trims names", badAcquire, lenient(func(n, o string, d time.Duration) (string, string, time.Duration) {
 		return strings.TrimSpace(n), o, d
 	})},

@@ -98,6 +98,7 @@ var waitMutants = []mutant{
 				g, err := s.AcquireWait(bg, name, owner, ttl)
 				got <- answer{g, err}
 			}()
+			time.Sleep(time.Millisecond) // it is parked
 			select {
 			case a := <-got:
 				return a.g, a.err

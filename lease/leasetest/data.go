@@ -67,8 +67,7 @@ func dataRoundTrip(e *env) {
 }
 
 func staleTokenWritesNothing(e *env) {
-	old := e.acquire(e.store(0), e.name("fenced"), "a", e.short)
-	e.put(e.store(0), old.Grant, []byte("old"))
+	old := e.shortWithData(e.store(0), e.name("fenced"), "a", "old")
 	live := e.takeOver(e.store(1), old, "b", e.long)
 	refused := func(g lease.Grant, want string, token uint64) {
 		e.Helper()
@@ -109,9 +108,7 @@ func dataOutlives(e *env) {
 	e.release(e.store(0), a.Grant)
 	e.isFreeWithData(e.hasData(e.store(1), a.Name, "by a", a.Token))
 
-	b := e.acquire(e.store(1), a.Name, "b", e.short)
-	e.hasData(e.store(0), a.Name, "by a", a.Token)
-	e.put(e.store(1), b.Grant, []byte("by b"))
+	b := e.shortWithData(e.store(1), a.Name, "b", "by b")
 	e.expire(b)
 	e.isFreeWithData(e.hasData(e.store(0), a.Name, "by b", b.Token))
 	e.lists(0, a.Name, []string{a.Name})
@@ -119,6 +116,24 @@ func dataOutlives(e *env) {
 	c := e.acquire(e.store(0), a.Name, "c", e.long)
 	e.larger(c.Grant, b.Grant)
 	e.hasData(e.store(1), a.Name, "by b", b.Token)
+	e.put(e.store(0), c.Grant, []byte("by c"))
+	e.hasData(e.store(1), a.Name, "by c", c.Token)
+}
+
+// shortWithData acquires a free name for the short ttl and writes its data
+// while the grant lasts.
+func (e *env) shortWithData(s lease.Store, name, owner, data string) held {
+	e.Helper()
+	var g held
+	e.inTime("a put in time", func(int) bool {
+		g = e.acquire(s, name, owner, e.short)
+		err := e.tryPut(s, g.Grant, []byte(data))
+		if err != nil {
+			e.tooSlow(g, "the put was refused: "+err.Error())
+		}
+		return err == nil
+	})
+	return g
 }
 
 func (e *env) isFreeWithData(r lease.Record) {

@@ -64,13 +64,18 @@ func (e *env) call(what string, do func(ctx context.Context) error) error {
 	var err error
 	e.poll(what, func() bool {
 		err = do(ctx)
-		again := ctx.Err() == nil && (errors.Is(err, lease.ErrUnavailable) || errors.Is(err, lease.ErrUnknownOutcome))
+		again := transient(err) && ctx.Err() == nil
 		if again {
 			e.Logf("%s: %v; again", what, err)
 		}
 		return !again
 	})
 	return err
+}
+
+// transient reports whether a call has to be repeated for an answer.
+func transient(err error) bool {
+	return errors.Is(err, lease.ErrUnavailable) || errors.Is(err, lease.ErrUnknownOutcome)
 }
 
 // grantFrom is Acquire, AcquireWait or Renew with its arguments.

@@ -43,9 +43,11 @@ func (e *env) badTTLs() []time.Duration {
 
 func badTokens() []uint64 { return []uint64{0, 1 << 53, 1<<53 + 1, 1 << 63, math.MaxUint64} }
 
-// invalid checks that err names exactly these fields, all of them at once.
-func (e *env) invalid(what string, err error, fields ...string) {
+// refusesInput checks that a call fails with an error that names exactly these
+// fields, all of them at once.
+func (e *env) refusesInput(what string, do func(ctx context.Context) error, fields ...string) {
 	e.Helper()
+	err := e.call(what, do)
 	var bad *lease.InvalidError
 	if !errors.As(err, &bad) || !errors.Is(err, lease.ErrInvalid) {
 		e.Errorf("%s: error %v (%T), want a *lease.InvalidError (G8)", what, err, err)
@@ -75,13 +77,14 @@ func shown(s string) string {
 // badAcquires calls f with every kind of bad arguments of an acquire.
 func (e *env) badAcquires(f func(ctx context.Context, name, owner string, ttl time.Duration) (lease.Grant, error)) {
 	e.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), e.suite.Patience)
-	defer cancel()
 	try := func(name, owner string, ttl time.Duration, fields ...string) {
 		e.Helper()
-		g, err := f(ctx, name, owner, ttl)
+		var g lease.Grant
 		what := fmt.Sprintf("name %s, owner %s, ttl %v", shown(name), shown(owner), ttl)
-		e.invalid(what, err, fields...)
+		e.refusesInput(what, func(ctx context.Context) (err error) {
+			g, err = f(ctx, name, owner, ttl)
+			return err
+		}, fields...)
 		if g != (lease.Grant{}) {
 			e.Errorf("%s: grant %+v together with an error", what, g)
 		}
@@ -110,11 +113,10 @@ func invalidAcquireWait(e *env) {
 // badGrants calls f with every kind of bad grant.
 func (e *env) badGrants(f func(ctx context.Context, g lease.Grant) error) {
 	e.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), e.suite.Patience)
-	defer cancel()
 	try := func(g lease.Grant, fields ...string) {
 		e.Helper()
-		e.invalid(fmt.Sprintf("name %s, owner %s, token %d", shown(g.Name), shown(g.Owner), g.Token), f(ctx, g), fields...)
+		what := fmt.Sprintf("name %s, owner %s, token %d", shown(g.Name), shown(g.Owner), g.Token)
+		e.refusesInput(what, func(ctx context.Context) error { return f(ctx, g) }, fields...)
 	}
 	for _, bad := range badNames() {
 		try(lease.Grant{Name: bad, Owner: "a", Token: 1}, "name")
@@ -128,15 +130,16 @@ func (e *env) badGrants(f func(ctx context.Context, g lease.Grant) error) {
 
 func invalidRenew(e *env) {
 	g := e.acquire(e.store(0), e.name("x"), "a", e.long)
-	e.badGrants(func(ctx context.Context, g lease.Grant) error {
-		_, err := e.store(0).Renew(ctx, g, e.long)
-		return err
-	})
+	renew := func(g lease.Grant, ttl time.Duration) func(ctx context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := e.store(0).Renew(ctx, g, ttl)
+			return err
+		}
+	}
+	e.badGrants(func(ctx context.Context, g lease.Grant) error { return renew(g, e.long)(ctx) })
 	for _, bad := range e.badTTLs() {
-		_, err := e.store(0).Renew(context.Background(), g.Grant, bad)
-		e.invalid(fmt.Sprintf("ttl %v", bad), err, "ttl")
-		_, err = e.store(0).Renew(context.Background(), lease.Grant{}, bad)
-		e.invalid(fmt.Sprintf("zero grant, ttl %v", bad), err, "name", "owner", "token", "ttl")
+		e.refusesInput(fmt.Sprintf("ttl %v", bad), renew(g.Grant, bad), "ttl")
+		e.refusesInput(fmt.Sprintf("zero grant, ttl %v", bad), renew(lease.Grant{}, bad), "name", "owner", "token", "ttl")
 	}
 	e.renew(e.store(0), g.Grant, e.long)
 }
@@ -149,32 +152,38 @@ func invalidRelease(e *env) {
 
 func invalidPut(e *env) {
 	d := e.store(0).(lease.DataStore)
-	e.badGrants(func(ctx context.Context, g lease.Grant) error { return d.Put(ctx, g, []byte("x")) })
-
+	put := func(g lease.Grant, length int) func(ctx context.Context) error {
+		return func(ctx context.Context) error { return d.Put(ctx, g, make([]byte, length)) }
+	}
+	e.badGrants(func(ctx context.Context, g lease.Grant) error { return put(g, 1)(ctx) })
 	g := e.acquire(e.store(0), e.name("x"), "a", e.long)
 	for _, n := range []int{lease.MaxDataLen + 1, 1 << 20} {
-		e.invalid(fmt.Sprintf("%d bytes of data", n), d.Put(context.Background(), g.Grant, make([]byte, n)), "data")
+		e.refusesInput(fmt.Sprintf("%d bytes of data", n), put(g.Grant, n), "data")
 	}
-	e.invalid("zero grant and too much data", d.Put(context.Background(), lease.Grant{}, make([]byte, lease.MaxDataLen+1)),
-		"name", "owner", "token", "data")
+	e.refusesInput("zero grant and too much data", put(lease.Grant{}, lease.MaxDataLen+1), "name", "owner", "token", "data")
 	e.refused(e.store(0), g)
 }
 
 func invalidRead(e *env) {
 	i := e.store(0).(lease.Inspector)
 	for _, bad := range badNames() {
-		_, err := i.Get(context.Background(), bad)
-		e.invalid("get "+shown(bad), err, "name")
+		e.refusesInput("get "+shown(bad), func(ctx context.Context) error {
+			_, err := i.Get(ctx, bad)
+			return err
+		}, "name")
 	}
 	for _, bad := range badPrefixes() {
-		_, err := i.List(context.Background(), bad)
-		e.invalid("list "+shown(bad), err, "prefix")
+		e.refusesInput("list "+shown(bad), func(ctx context.Context) error {
+			_, err := i.List(ctx, bad)
+			return err
+		}, "prefix")
 	}
 }
 
 func invalidWatch(e *env) {
 	for _, bad := range badPrefixes() {
-		err := e.store(0).(lease.Watcher).Watch(context.Background(), bad, 0, func(lease.Event) error { return nil })
-		e.invalid("watch "+shown(bad), err, "prefix")
+		e.refusesInput("watch "+shown(bad), func(ctx context.Context) error {
+			return e.store(0).(lease.Watcher).Watch(ctx, bad, 0, func(lease.Event) error { return nil })
+		}, "prefix")
 	}
 }

@@ -46,6 +46,17 @@ func TestSuite_PassesASoundStore(t *testing.T) {
 	}
 }
 
+// A store may be slow, and may have to be asked twice.
+func TestSuite_PassesASlowAndUnreliableStore(t *testing.T) {
+	for _, c := range cases() {
+		t.Run(c.name, func(t *testing.T) {
+			if r := judge(t, suiteOf(unreliable), c); r.failed {
+				t.Errorf("skipped %v:\n%s", r.skipped, r.said())
+			}
+		})
+	}
+}
+
 func TestSuite_RejectsABrokenStore(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {

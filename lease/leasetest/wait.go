@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/raftlease/raftlease/lease"
@@ -52,9 +51,11 @@ func (e *env) wait(ctx context.Context, s lease.Store, name, owner string, ttl t
 	go func() {
 		defer close(w.done)
 		defer cancel()
-		w.held.sent = time.Now()
-		w.held.Grant, w.err = s.(lease.Waiter).AcquireWait(shown, name, owner, ttl)
-		w.held.got = time.Now()
+		for again := true; again; again = transient(w.err) && ctx.Err() == nil {
+			w.held.sent = time.Now()
+			w.held.Grant, w.err = s.(lease.Waiter).AcquireWait(shown, name, owner, ttl)
+			w.held.got = time.Now()
+		}
 	}()
 	e.Cleanup(func() {
 		cancel()
@@ -79,7 +80,8 @@ func (w *wait) granted(e *env, name, owner string, ttl time.Duration) held {
 }
 
 // isParked waits until w is as good as parked: the store has begun to wait for
-// its context, and answers of later calls have come back from the store.
+// its context, and some later calls have been answered. More cannot be known
+// from outside, so no case may fail because w was parked later.
 func (w *wait) isParked(e *env, s lease.Store, name string) {
 	e.Helper()
 	select {
@@ -88,6 +90,7 @@ func (w *wait) isParked(e *env, s lease.Store, name string) {
 	case <-time.After(e.short / 2): // a store may wait in another way
 	}
 	for range 3 {
+		e.passed(time.Now(), e.short/50)
 		_, err := e.tryAcquire(s, name, "passer-by", e.short)
 		if !errors.Is(err, lease.ErrHeld) {
 			e.Fatalf("acquire %q, which is held: %v (G1)", name, err)
@@ -215,28 +218,35 @@ func waitEnded(e *env) {
 	})
 }
 
-// waitIsNotLeaseTime waits for longer than the ttl that it then gets.
+// waitIsNotLeaseTime waits for longer than the ttl that it then gets. Time that
+// passed before the store parked the waiter, or after it answered, does count,
+// and only where that was short does it matter what remains.
 func waitIsNotLeaseTime(e *env) {
-	for try := range 5 {
+	const tries = 5
+	low := 0
+	for try := range tries {
 		g := e.acquire(e.store(0), e.name(fmt.Sprint("patient ", try)), "a", e.long)
+		began := time.Now()
 		w := e.wait(context.Background(), e.store(1), g.Name, "b", e.short)
 		w.isParked(e, e.store(1), g.Name)
+		early := time.Since(began)
 		e.passed(time.Now(), e.short*3/2)
 		freed := time.Now()
 		e.release(e.store(0), g.Grant)
 		next := w.granted(e, g.Name, "b", e.short)
-		remaining := next.Remaining()
-		if late := time.Since(freed); late > e.short/4 {
-			e.Logf("the answer took %v; again", late)
-			continue
+		remaining, late := next.Remaining(), time.Since(freed)
+		switch {
+		case remaining >= e.short/3:
+			e.takeOver(e.store(1), held{Grant: next.Grant, sent: freed, got: next.got}, "c", e.short)
+			return
+		case early < e.short/4 && late < e.short/4:
+			low++
 		}
-		if remaining < e.short/2 {
-			e.Errorf("%v remain of ttl %v after a wait of %v, want nearly all", remaining, e.short, freed.Sub(w.held.sent))
-		}
-		e.takeOver(e.store(0), held{Grant: next.Grant, sent: freed, got: next.got}, "c", e.short)
+		e.Logf("%v remain of ttl %v after a wait of %v, %v after the release", remaining, e.short, freed.Sub(began), late)
+	}
+	if low == tries {
+		e.Errorf("in each of %d waits little remained of the ttl, want nearly all", tries)
 		return
 	}
 	e.Skip("this machine is too slow to see a grant before it ends")
 }
-
-var _ testing.TB = (*async)(nil)

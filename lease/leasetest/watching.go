@@ -104,11 +104,7 @@ func (w *watch) until(e *env, what string, is func(v lease.Event) bool) (upTo []
 // many changes, and the other cases make many at first.
 func (e *env) inStep(try func(n int) (ok bool)) {
 	e.Helper()
-	n := 0
-	e.poll("a watch that does not fall behind", func() bool {
-		n++
-		return try(n)
-	})
+	e.inTime("a watch that does not fall behind", try)
 }
 
 // line shows what matters of an event.
