@@ -31,6 +31,9 @@ func alike() []string {
 	}
 }
 
+// long255 returns s filled up to the longest name.
+func long255(s string) string { return s + strings.Repeat("n", lease.MaxNameLen-len(s)) }
+
 func namesByByte(e *env) {
 	names := []string{long255(e.name("n")), long255(e.name("N")), long255(e.name("n"))[:lease.MaxNameLen-1]}
 	for _, s := range alike() {
