@@ -1,7 +1,6 @@
 package granter
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -12,23 +11,21 @@ import (
 	pb "github.com/raftlease/raftlease/transport/rpc/raftleasev1"
 )
 
-// errAgain asks the caller to begin anew.
-var errAgain = errors.New("the lease changed meanwhile")
-
 // failed sorts an error of a proposal or a confirm round. What is not known to
 // have had no effect is unknown.
 func failed(err error) *pb.OperationResult {
 	if errors.Is(err, errNotProposed) || errors.Is(err, errUnconfirmed) || errors.Is(err, errOver) {
-		return notLeader(err)
+		return notLeader()
 	}
-	return unknown(err)
+	return unknown()
 }
 
-func notLeader(error) *pb.OperationResult {
+// notLeader is the answer when nothing was done and nothing may be said.
+func notLeader() *pb.OperationResult {
 	return &pb.OperationResult{Outcome: pb.Outcome_OUTCOME_NOT_LEADER}
 }
 
-func unknown(error) *pb.OperationResult {
+func unknown() *pb.OperationResult {
 	return &pb.OperationResult{Outcome: pb.Outcome_OUTCOME_UNKNOWN}
 }
 
@@ -39,10 +36,6 @@ func done() *pb.OperationResult {
 func refused(d *pb.ErrorDetail) *pb.OperationResult {
 	return &pb.OperationResult{Outcome: pb.Outcome_OUTCOME_DONE, Error: d}
 }
-
-// unconfirmed is the answer when a round did not succeed: nothing was done, and
-// nothing may be said.
-func unconfirmed(ctx context.Context) *pb.OperationResult { return notLeader(context.Cause(ctx)) }
 
 // acquired turns the state machine's result of an Acquire into the answer.
 // g.mu is held.
@@ -71,16 +64,26 @@ func (g *Granter) remaining(name string, token uint64) time.Duration {
 	return 0
 }
 
-// lost describes why the grant is not live. g.mu is held.
-func (g *Granter) lost(name, owner string, token uint64) *pb.ErrorDetail {
+// ended tells why a grant ended, "" when that is not known. g.mu must not be
+// held, because this calls out.
+func (g *Granter) ended(token uint64) lease.Reason {
+	if g.cfg.Ended == nil {
+		return ""
+	}
+	reason, _ := g.cfg.Ended(token)
+	return reason
+}
+
+// lost describes a grant that is not live and has ended for reason, if that is
+// known. g.mu is held.
+func (g *Granter) lost(name, owner string, token uint64, reason lease.Reason) *pb.ErrorDetail {
 	d := &pb.ErrorDetail{Code: pb.ErrorCode_ERROR_CODE_LOST, Name: name, Owner: owner, Token: token}
-	reason, known := g.cfg.Ended(token)
 	if s := g.slots[name]; s != nil && s.live {
 		d.NewOwner, d.NewToken = s.owner, s.token
-		if !known || reason == lease.ReasonExpired {
+		if reason == "" || reason == lease.ReasonExpired {
 			reason = lease.ReasonTaken
 		}
-	} else if !known {
+	} else if reason == "" {
 		reason = lease.ReasonGone
 	}
 	d.Reason = string(reason)

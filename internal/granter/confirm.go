@@ -33,6 +33,7 @@ type confirmer struct {
 	mu      sync.Mutex
 	next    *round // gathers callers; nil when nobody waits
 	running bool
+	closed  bool
 }
 
 type round struct {
@@ -40,20 +41,38 @@ type round struct {
 	err  error // set before done is closed
 }
 
-// join waits for a round that begins after the call.
+// join waits for a round that begins after the call. Any error means that
+// nothing is known.
 func (c *confirmer) join(ctx context.Context) error {
 	r := c.enter()
+	if r == nil {
+		return errOver
+	}
 	select {
 	case <-r.done:
 		return r.err
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	case <-c.ctx.Done():
+		return context.Cause(c.ctx)
 	}
 }
 
+// close takes no more callers and waits for the last round.
+func (c *confirmer) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.wg.Wait()
+}
+
+// enter returns the round that begins next, nil after close.
 func (c *confirmer) enter() *round {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
 	if c.next == nil {
 		c.next = &round{done: make(chan struct{})}
 	}

@@ -9,6 +9,10 @@ import (
 // retryExpire is how soon an Expire that never entered the log is tried again.
 const retryExpire = 50 * time.Millisecond
 
+// maxEnds bounds the grants that one proposal ends. Each may bring the acquire
+// of one who waits.
+const maxEnds = maxEntryCommands / 2
+
 // expire ends grants whose deadline has passed. The timer alone frees nothing
 // (rule 12): it proposes, and the committed command decides.
 func (g *Granter) expire() {
@@ -38,7 +42,7 @@ func (g *Granter) proposeDue() (wait time.Duration, some bool) {
 	var due []*slot
 	for len(g.agenda) > 0 && g.agenda[0].due <= now {
 		s := g.agenda[0]
-		if s.deadline > now { // renewed since it was put here
+		if s.deadline > now && s.ending == nil { // renewed since it was put here
 			g.agenda.schedule(s, s.deadline)
 			continue
 		}
@@ -46,7 +50,7 @@ func (g *Granter) proposeDue() (wait time.Duration, some bool) {
 		due = append(due, s)
 	}
 	for len(due) > 0 {
-		n := min(len(due), maxEntryCommands)
+		n := min(len(due), maxEnds)
 		g.end(due[:n])
 		due = due[n:]
 	}
@@ -74,7 +78,7 @@ func (g *Granter) end(slots []*slot) {
 			offers = append(offers, w)
 		}
 	}
-	g.proposer.propose(proposal{cmds: cmds, done: func(rs []state.Result, err error) {
+	g.proposer.propose(&proposal{cmds: cmds, done: func(rs []state.Result, err error) {
 		if err != nil {
 			g.expireFailed(cmds[0].Ends, err)
 		}
@@ -82,15 +86,16 @@ func (g *Granter) end(slots []*slot) {
 	}})
 }
 
-// expireFailed tries again. What never entered the log has not happened; an
-// expiry with an unknown outcome is the same command, so it is harmless twice.
-// Either way nothing waits for ever while the term lasts.
+// expireFailed tries again: an expiry that was announced is not undone. What
+// never entered the log has not happened; an expiry with an unknown outcome is
+// the same command, so it is harmless twice. Either way nothing waits for ever
+// while the term lasts.
 func (g *Granter) expireFailed(ends []state.End, err error) {
 	g.log.Debug("expire again", "term", g.cfg.Term, "leases", len(ends), "err", err)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, e := range ends {
-		if s := g.slots[e.Name]; s != nil && s.live && s.token == e.Token && s.ending != nil {
+		if s := g.slots[e.Name]; s != nil && s.live && s.token == e.Token && s.revision == e.Revision && s.ending != nil {
 			g.schedule(s, g.cfg.Clock()+retryExpire)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -12,10 +13,16 @@ import (
 	"github.com/raftlease/raftlease/internal/clock"
 	"github.com/raftlease/raftlease/internal/state"
 	"github.com/raftlease/raftlease/lease"
+	pb "github.com/raftlease/raftlease/transport/rpc/raftleasev1"
 )
 
-// errOver means that the granter's term is over or its node is stopping.
-var errOver = errors.New("term of this granter is over")
+var (
+	// errOver means that the granter's term is over or its node is stopping,
+	// and that nothing was done.
+	errOver = errors.New("term of this granter is over")
+	// errCut means that the term ended while a proposal was under way.
+	errCut = errors.New("term ended before the outcome was known")
+)
 
 // Config is what a Granter stands on.
 type Config struct {
@@ -24,9 +31,10 @@ type Config struct {
 	Quorum       Quorum
 	Apply        func(entry []byte, timeout time.Duration) raft.ApplyFuture
 	ConfirmLimit time.Duration // longest confirm round
-	// Ended tells why a grant that is no longer live ended, if it is known.
+	// Ended tells why a grant that is no longer live ended, if it is known. It
+	// is called without any lock held. May be nil.
 	Ended  func(token uint64) (lease.Reason, bool)
-	Logger hclog.Logger
+	Logger hclog.Logger // Defaults to none
 }
 
 // Granter decides the grants of one term. Safe for concurrent use.
@@ -39,25 +47,31 @@ type Granter struct {
 	cancel   context.CancelCauseFunc
 	wg       sync.WaitGroup
 	rearm    chan struct{} // capacity 1: the agenda has an earlier first slot
+	serving  atomic.Bool   // set by TakeOver; machine is set before it
+	machine  *state.Machine
 
-	mu      sync.Mutex
-	machine *state.Machine
-	slots   map[string]*slot
-	agenda  agenda
+	mu       sync.Mutex
+	closed   bool
+	slots    map[string]*slot
+	agenda   agenda
+	arrivals uint64 // acquires so far, for the order of those who wait
 }
 
 // New makes a granter for cfg.Term. Until TakeOver it serves nothing.
 func New(cfg Config) *Granter {
+	if cfg.Logger == nil {
+		cfg.Logger = hclog.NewNullLogger()
+	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	g := &Granter{
-		cfg:      cfg,
-		log:      cfg.Logger,
-		proposer: newProposer(cfg.Term, cfg.Apply),
-		ctx:      ctx,
-		cancel:   cancel,
-		rearm:    make(chan struct{}, 1),
-		slots:    map[string]*slot{},
+		cfg:    cfg,
+		log:    cfg.Logger,
+		ctx:    ctx,
+		cancel: cancel,
+		rearm:  make(chan struct{}, 1),
+		slots:  map[string]*slot{},
 	}
+	g.proposer = newProposer(cfg.Term, cfg.Apply, g.End)
 	g.confirm = confirmer{quorum: cfg.Quorum, term: cfg.Term, limit: cfg.ConfirmLimit, ctx: ctx}
 	return g
 }
@@ -72,6 +86,9 @@ func New(cfg Config) *Granter {
 func (g *Granter) TakeOver(m *state.Machine) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.closed {
+		return
+	}
 	g.machine = m
 	now := g.cfg.Clock()
 	for l := range m.Snapshot().All("") {
@@ -82,12 +99,15 @@ func (g *Granter) TakeOver(m *state.Machine) {
 		}
 	}
 	g.wg.Go(g.expire)
+	g.serving.Store(true)
 }
 
 // Term returns the term served.
 func (g *Granter) Term() uint64 { return g.cfg.Term }
 
-// Over reports whether the term is over.
+// Over reports whether the term is over: End or Close was called, an entry of a
+// later term was applied, or raft answered a proposal in a way that only one who
+// no longer leads in this term answers.
 func (g *Granter) Over() bool { return g.ctx.Err() != nil }
 
 // Done is closed when the term is over.
@@ -102,8 +122,11 @@ func (g *Granter) End() { g.cancel(errOver) }
 // it wait for them.
 func (g *Granter) Close() {
 	g.End()
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
 	g.proposer.close()
-	g.confirm.wg.Wait()
+	g.confirm.close()
 	g.wg.Wait()
 }
 
@@ -124,6 +147,9 @@ func (g *Granter) Applied(term uint64, e state.Entry, results []state.Result) {
 		g.End() // a later term has begun
 		return
 	}
+	if e.Term != term {
+		return // void (rule 13): what an earlier granter decided says nothing about what this one does
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.cfg.Clock()
@@ -140,21 +166,13 @@ func (g *Granter) follow(c state.Command, r state.Result, now time.Duration) {
 			s.grant(r.Lease, now, c.TTL)
 			s.claimed = s.claimed || !r.New
 			g.schedule(s, s.deadline)
+			g.serveOwner(s)
 		}
 	case state.KindShorten:
 		if s := g.slots[c.Name]; s != nil && s.live && s.token == c.Token {
 			s.shorten = 0
 			if r.Code == state.OK {
 				s.record(r.Lease.TTL)
-			}
-		}
-	case state.KindExpire:
-		// A refresh that was ahead in the log has saved the others.
-		for _, e := range c.Ends {
-			if s := g.slots[e.Name]; s != nil && s.live && s.token == e.Token && !ended(r.Ended, e) {
-				s.settle()
-				g.schedule(s, s.deadline)
-				g.serveOwner(s)
 			}
 		}
 	}
@@ -166,15 +184,6 @@ func (g *Granter) follow(c state.Command, r state.Result, now time.Duration) {
 			g.tidy(s)
 		}
 	}
-}
-
-func ended(list []state.Lease, e state.End) bool {
-	for _, l := range list {
-		if l.Name == e.Name && l.Token == e.Token {
-			return true
-		}
-	}
-	return false
 }
 
 // tidy forgets a slot that nothing needs.
@@ -196,27 +205,54 @@ func (g *Granter) schedule(s *slot, due time.Duration) {
 }
 
 // propose sends one command through the log and waits for its result. When ctx
-// ends first the outcome is unknown.
+// or the term ends first it is withdrawn, or where it is too late for that the
+// outcome is unknown.
 func (g *Granter) propose(ctx context.Context, cmd state.Command) (state.Result, error) {
 	type answer struct {
 		r   state.Result
 		err error
 	}
 	got := make(chan answer, 1)
-	taken := g.proposer.propose(proposal{cmds: []state.Command{cmd}, done: func(rs []state.Result, err error) {
+	q := &proposal{cmds: []state.Command{cmd}, done: func(rs []state.Result, err error) {
 		if err != nil {
 			got <- answer{err: err}
 			return
 		}
 		got <- answer{r: rs[0]}
-	}})
-	if !taken {
+	}}
+	if !g.proposer.propose(q) {
 		return state.Result{}, errOver
 	}
 	select {
 	case a := <-got:
 		return a.r, a.err
 	case <-ctx.Done():
-		return state.Result{}, context.Cause(ctx)
+	case <-g.ctx.Done():
 	}
+	if g.proposer.withdraw(q) {
+		return state.Result{}, errNotProposed
+	}
+	select {
+	case a := <-got:
+		return a.r, a.err
+	default:
+		return state.Result{}, g.cut(ctx)
+	}
+}
+
+// cut says why nobody waits for an outcome any more.
+func (g *Granter) cut(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return errCut
+}
+
+// stopped is the answer to a call that has done nothing yet and must not begin,
+// nil while it may.
+func (g *Granter) stopped(ctx context.Context) *pb.OperationResult {
+	if g.Over() || !g.serving.Load() || ctx.Err() != nil {
+		return notLeader()
+	}
+	return nil
 }

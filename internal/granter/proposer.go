@@ -27,11 +27,14 @@ const (
 var errNotProposed = errors.New("not proposed")
 
 // proposal is a group of commands that go into one log entry together, in
-// order. done is called exactly once, on the proposer's goroutine, after the
+// order. done is called exactly once, on a goroutine of the proposer, after the
 // state machine has applied the entry or when that failed; it must not block.
+// It is not called for a proposal that was withdrawn.
 type proposal struct {
 	cmds []state.Command
 	done func([]state.Result, error)
+
+	left bool // the queue: taken or withdrawn; guarded by proposer.mu
 }
 
 // proposer packs proposals into log entries. It has no timer: while entries are
@@ -39,9 +42,10 @@ type proposal struct {
 type proposer struct {
 	term  uint64 // in which everything proposed is decided
 	apply func(entry []byte, timeout time.Duration) raft.ApplyFuture
+	over  func() // called when raft's answer says that the term is over
 
 	mu     sync.Mutex
-	queue  []proposal
+	queue  []*proposal
 	closed bool
 
 	wake    chan struct{} // capacity 1
@@ -53,27 +57,27 @@ type proposer struct {
 // flight is one entry under way.
 type flight struct {
 	future raft.ApplyFuture
-	batch  []proposal
+	batch  []*proposal
 }
 
-func newProposer(term uint64, apply func([]byte, time.Duration) raft.ApplyFuture) *proposer {
+func newProposer(term uint64, apply func([]byte, time.Duration) raft.ApplyFuture, over func()) *proposer {
 	p := &proposer{
 		term:  term,
 		apply: apply,
+		over:  over,
 		wake:  make(chan struct{}, 1),
 		stop:  make(chan struct{}),
 		// One flight is with land, one at the channel's door.
 		flights: make(chan flight, maxInFlight-2),
 	}
-	p.wg.Add(2)
-	go p.launch()
-	go p.land()
+	p.wg.Go(p.launch)
+	p.wg.Go(p.land)
 	return p
 }
 
 // propose queues a proposal and returns at once. After close it takes none:
 // then nothing was done and done is not called.
-func (p *proposer) propose(q proposal) (taken bool) {
+func (p *proposer) propose(q *proposal) (taken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -84,6 +88,18 @@ func (p *proposer) propose(q proposal) (taken bool) {
 	case p.wake <- struct{}{}:
 	default:
 	}
+	return true
+}
+
+// withdraw takes a proposal back and reports whether that was possible: then it
+// never enters the log and done is not called.
+func (p *proposer) withdraw(q *proposal) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if q.left {
+		return false
+	}
+	q.left = true
 	return true
 }
 
@@ -99,22 +115,26 @@ func (p *proposer) close() {
 	p.wg.Wait()
 }
 
-func (p *proposer) take() (batch []proposal, closed bool) {
+// take returns what goes into the next entry.
+func (p *proposer) take() (batch []*proposal, closed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n, cmds, size := 0, 0, 0
-	for n < len(p.queue) {
+	for ; n < len(p.queue); n++ {
 		q := p.queue[n]
+		if q.left { // withdrawn
+			continue
+		}
 		for _, c := range q.cmds {
 			size += c.Size()
 		}
 		cmds += len(q.cmds)
-		if n > 0 && (cmds > maxEntryCommands || size > maxEntryBytes) {
+		if len(batch) > 0 && (cmds > maxEntryCommands || size > maxEntryBytes) {
 			break
 		}
-		n++
+		q.left = true
+		batch = append(batch, q)
 	}
-	batch = p.queue[:n:n]
 	p.queue = p.queue[n:]
 	if len(p.queue) == 0 {
 		p.queue = nil
@@ -123,7 +143,6 @@ func (p *proposer) take() (batch []proposal, closed bool) {
 }
 
 func (p *proposer) launch() {
-	defer p.wg.Done()
 	defer close(p.flights)
 	for {
 		select {
@@ -148,7 +167,7 @@ func (p *proposer) launch() {
 	}
 }
 
-func commands(batch []proposal) []state.Command {
+func commands(batch []*proposal) []state.Command {
 	var cmds []state.Command
 	for _, q := range batch {
 		cmds = append(cmds, q.cmds...)
@@ -157,15 +176,17 @@ func commands(batch []proposal) []state.Command {
 }
 
 func (p *proposer) land() {
-	defer p.wg.Done()
 	for f := range p.flights {
 		results, err := outcome(f.future)
 		land(f.batch, results, err)
+		if endsTerm(err) {
+			p.over()
+		}
 	}
 }
 
 // land hands each proposal its part of the results.
-func land(batch []proposal, results []state.Result, err error) {
+func land(batch []*proposal, results []state.Result, err error) {
 	for _, q := range batch {
 		if err != nil {
 			q.done(nil, err)
@@ -174,6 +195,17 @@ func land(batch []proposal, results []state.Result, err error) {
 		q.done(results[:len(q.cmds):len(q.cmds)], nil)
 		results = results[len(q.cmds):]
 	}
+}
+
+// errStale means that the entry came into another term, where it is void.
+var errStale = errors.New("the entry came into a later term")
+
+// endsTerm reports whether err is an answer that only a node gives which does
+// not lead in the proposer's term any more. A node that leads again leads in a
+// later one.
+func endsTerm(err error) bool {
+	return errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipLost) ||
+		errors.Is(err, raft.ErrRaftShutdown) || errors.Is(err, errStale)
 }
 
 // outcome waits for an entry and sorts raft's errors: only these three mean
@@ -189,7 +221,7 @@ func outcome(f raft.ApplyFuture) ([]state.Result, error) {
 	switch r := f.Response().(type) {
 	case []state.Result:
 		if len(r) > 0 && r[0].Code == state.Stale {
-			return nil, fmt.Errorf("%w: the entry came into another term", errNotProposed)
+			return nil, fmt.Errorf("%w: %w", errNotProposed, errStale)
 		}
 		return r, nil
 	case error:

@@ -2,6 +2,7 @@ package granter
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -15,7 +16,7 @@ import (
 
 func (g *Granter) get(ctx context.Context, req *pb.GetRequest) *pb.OperationResult {
 	if err := g.confirm.join(ctx); err != nil {
-		return unconfirmed(ctx)
+		return notLeader()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -29,19 +30,28 @@ func (g *Granter) get(ctx context.Context, req *pb.GetRequest) *pb.OperationResu
 
 func (g *Granter) list(ctx context.Context, req *pb.ListRequest) *pb.OperationResult {
 	if err := g.confirm.join(ctx); err != nil {
-		return unconfirmed(ctx)
+		return notLeader()
 	}
 	view := g.machine.Snapshot() // not under mu: a long list must hold up nobody
 	res := &pb.ListResponse{AppliedIndex: view.Index()}
 	for l := range view.All(req.Prefix) {
 		res.Leases = append(res.Leases, Record(l))
 	}
+	for some := range slices.Chunk(res.Leases, listChunk) {
+		g.fillRemaining(some)
+	}
+	return &pb.OperationResult{Outcome: pb.Outcome_OUTCOME_DONE, Response: &pb.OperationResult_List{List: res}}
+}
+
+// listChunk is how many leases are looked up under one lock.
+const listChunk = 1024
+
+func (g *Granter) fillRemaining(ls []*pb.Lease) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, l := range res.Leases {
+	for _, l := range ls {
 		if l.Token != 0 {
 			l.Remaining = durationpb.New(g.remaining(l.Name, l.Token))
 		}
 	}
-	return &pb.OperationResult{Outcome: pb.Outcome_OUTCOME_DONE, Response: &pb.OperationResult_List{List: res}}
 }

@@ -30,13 +30,15 @@ type slot struct {
 	// claimed says that somebody was told of the grant or asked for more of it:
 	// it must not be taken back as an abandoned one.
 	claimed bool
-	// ending is set from the moment an Expire of this grant is proposed until
-	// its outcome is known, and closed then. Renewals wait for it: one that was
-	// answered in between could be followed by the expiry in the log.
+	// ending is set from the moment an Expire of this grant at this revision is
+	// proposed until it is decided, and closed then: the grant has ended, or a
+	// refresh that was ahead in the log has changed the revision and made the
+	// expiry void. Renewals wait for it: one that was answered in between could
+	// be followed by the expiry in the log.
 	ending chan struct{}
 
 	waiters []*waiter // first come, first served
-	offered bool      // an Acquire for waiters[0] is on its way
+	turn    *waiter   // whose Acquire is on its way; one of waiters, or nil
 
 	due     time.Duration // when the agenda looks at this slot next
 	heapPos int           // -1 when not on the agenda
@@ -57,6 +59,9 @@ func (s *slot) grant(l state.Lease, now, ttl time.Duration) {
 	if !s.live || s.token != l.Token {
 		s.live, s.owner, s.token = true, l.Owner, l.Token
 		s.deadline, s.shorten, s.claimed = 0, 0, false
+	}
+	if s.revision != l.Revision {
+		s.settle()
 	}
 	s.session, s.revision = l.Session, l.Revision
 	s.record(l.TTL)

@@ -10,11 +10,12 @@ import (
 )
 
 // Do carries out one operation of a store. It returns when the answer is known,
-// the term is over or ctx ended. Arguments are expected to be valid; the state
-// machine refuses what would harm it.
+// the term is over or ctx ended. Before TakeOver and after the term every answer
+// is "not leader". Arguments are expected to be valid; the state machine refuses
+// what would harm it.
 func (g *Granter) Do(ctx context.Context, op *pb.Operation) *pb.OperationResult {
-	if g.Over() {
-		return notLeader(errOver)
+	if r := g.stopped(ctx); r != nil {
+		return r
 	}
 	switch o := op.Op.(type) {
 	case *pb.Operation_Acquire:
@@ -42,94 +43,12 @@ func session(s *pb.Session) state.Session {
 	return state.Session{Node: s.GetNode(), Disk: s.GetDisk(), Incarnation: s.GetIncarnation()}
 }
 
-func (g *Granter) acquire(ctx context.Context, req *pb.AcquireRequest, from state.Session) *pb.OperationResult {
-	arrived := g.cfg.Clock()
-	for {
-		w := &waiter{
-			name: req.Name, owner: req.Owner, ttl: req.Ttl.AsDuration(), session: from,
-			arrived: arrived, offered: g.cfg.Clock(), answer: make(chan *pb.OperationResult, 1),
-		}
-		g.mu.Lock()
-		s := g.slots[req.Name]
-		switch {
-		case s != nil && s.live && s.owner == req.Owner && s.ending == nil:
-			token := s.token
-			if r := g.extend(ctx, s, w.ttl, w.command(), s.session != from); r != nil { // unlocks
-				return own(r, token, w)
-			}
-			continue
-		case s == nil || !s.live && len(s.waiters) == 0 || s.ending != nil && !req.Wait:
-			g.mu.Unlock()
-			if r := g.try(ctx, w, req.Wait); r != nil {
-				return r
-			}
-			continue
-		case req.Wait:
-			g.park(s, w)
-			g.mu.Unlock()
-			return g.await(ctx, w)
-		}
-		holder, token := s.owner, s.token
-		g.mu.Unlock()
-		if r := g.refuse(ctx, req.Name, holder, token); r != nil {
-			return r
-		}
-	}
-}
-
-// try proposes w's acquire. nil when the name is held after all and the caller
-// wants to wait for it.
-func (g *Granter) try(ctx context.Context, w *waiter, wait bool) *pb.OperationResult {
-	taken := g.proposer.propose(proposal{cmds: []state.Command{w.command()}, done: func(rs []state.Result, err error) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		var r *pb.OperationResult
-		if err != nil {
-			r = failed(err)
-		} else {
-			r = g.acquired(w, rs[0])
-		}
-		if w.gone {
-			g.abandon(w, r)
-			return
-		}
-		w.answer <- r
-	}})
-	if !taken {
-		return notLeader(errOver)
-	}
-	r := g.await(ctx, w)
-	if wait && r.Error.GetCode() == pb.ErrorCode_ERROR_CODE_HELD {
-		return nil
-	}
-	return r
-}
-
-// refuse answers "held" once it is confirmed, nil when the holder changed
-// meanwhile.
-func (g *Granter) refuse(ctx context.Context, name, holder string, token uint64) *pb.OperationResult {
-	if err := g.confirm.join(ctx); err != nil {
-		return unconfirmed(ctx)
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if s := g.slots[name]; !s.is(holder, token) {
-		return nil
-	}
-	return refused(g.held(name, holder, token))
-}
-
-// own is the answer to an owner that acquired what it has.
-func own(r *pb.OperationResult, token uint64, w *waiter) *pb.OperationResult {
-	if r.Outcome == pb.Outcome_OUTCOME_DONE && r.Error == nil {
-		return w.granted(token)
-	}
-	return r
-}
-
 func (g *Granter) renew(ctx context.Context, req *pb.RenewRequest) *pb.OperationResult {
 	ttl := req.Ttl.AsDuration()
 	for {
+		if r := g.stopped(ctx); r != nil {
+			return r
+		}
 		g.mu.Lock()
 		s := g.slots[req.Name]
 		switch {
@@ -145,9 +64,7 @@ func (g *Granter) renew(ctx context.Context, req *pb.RenewRequest) *pb.Operation
 			select {
 			case <-ending:
 			case <-ctx.Done():
-				return notLeader(context.Cause(ctx))
 			case <-g.ctx.Done():
-				return notLeader(errOver)
 			}
 		default:
 			cmd := state.Command{Kind: state.KindRenew, Name: req.Name, Owner: req.Owner, Token: req.Token, TTL: ttl}
@@ -189,7 +106,7 @@ func (g *Granter) extend(ctx context.Context, s *slot, ttl time.Duration, cmd st
 	g.shorten(s, now, ttl)
 	g.mu.Unlock()
 	if err := g.confirm.join(ctx); err != nil {
-		return unconfirmed(ctx)
+		return notLeader()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -208,7 +125,7 @@ func (g *Granter) shorten(s *slot, now, ttl time.Duration) {
 	}
 	name, token := s.name, s.token
 	s.ttl, s.shorten = ttl, ttl
-	g.proposer.propose(proposal{
+	g.proposer.propose(&proposal{
 		cmds: []state.Command{{Kind: state.KindShorten, Name: name, Token: token, TTL: ttl}},
 		done: func(_ []state.Result, err error) {
 			if err == nil {
@@ -227,55 +144,80 @@ func (g *Granter) shorten(s *slot, now, ttl time.Duration) {
 // all.
 func (g *Granter) notLive(ctx context.Context, name, owner string, token uint64) *pb.OperationResult {
 	if err := g.confirm.join(ctx); err != nil {
-		return unconfirmed(ctx)
+		return notLeader()
 	}
+	reason := g.ended(token)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.slots[name].is(owner, token) {
 		return nil
 	}
-	return refused(g.lost(name, owner, token))
+	return refused(g.lost(name, owner, token, reason))
 }
 
 func (g *Granter) release(ctx context.Context, req *pb.ReleaseRequest) *pb.OperationResult {
 	for {
+		if r := g.stopped(ctx); r != nil {
+			return r
+		}
 		g.mu.Lock()
 		s := g.slots[req.Name]
-		if !s.is(req.Owner, req.Token) {
+		if s.is(req.Owner, req.Token) {
+			q, answer := g.free(s)
+			taken := g.proposer.propose(q)
 			g.mu.Unlock()
-			r := g.notLive(ctx, req.Name, req.Owner, req.Token)
-			switch {
-			case r == nil:
-				continue
-			case r.Outcome == pb.Outcome_OUTCOME_DONE:
-				return done() // nothing to free, and that is no error
+			if !taken {
+				return notLeader()
 			}
-			return r
-		}
-		answer := make(chan *pb.OperationResult, 1)
-		cmds := []state.Command{{Kind: state.KindRelease, Name: req.Name, Owner: req.Owner, Token: req.Token}}
-		var next []*waiter
-		if w := g.firstWaiter(s); w != nil { // one commit for both
-			cmds, next = append(cmds, w.command()), []*waiter{w}
+			return g.released(ctx, q, answer)
 		}
 		g.mu.Unlock()
-		taken := g.proposer.propose(proposal{cmds: cmds, done: func(rs []state.Result, err error) {
-			if err != nil {
-				answer <- failed(err)
-			} else {
-				answer <- done()
-			}
-			g.offered(next, rs[min(1, len(rs)):], err)
-		}})
-		if !taken {
-			return notLeader(errOver)
+		r := g.notLive(ctx, req.Name, req.Owner, req.Token)
+		switch {
+		case r == nil:
+			continue
+		case r.Outcome == pb.Outcome_OUTCOME_DONE:
+			return done() // nothing to free, and that is no error
 		}
-		select {
-		case r := <-answer:
-			return r
-		case <-ctx.Done():
-			return unknown(context.Cause(ctx))
+		return r
+	}
+}
+
+// free makes the proposal that releases the live grant of s and gives the name
+// to the first who waits, with one commit for both. g.mu is held.
+func (g *Granter) free(s *slot) (*proposal, <-chan *pb.OperationResult) {
+	answer := make(chan *pb.OperationResult, 1)
+	cmds := []state.Command{{Kind: state.KindRelease, Name: s.name, Owner: s.owner, Token: s.token}}
+	var next []*waiter
+	if w := g.firstWaiter(s); w != nil {
+		cmds, next = append(cmds, w.command()), []*waiter{w}
+	}
+	return &proposal{cmds: cmds, done: func(rs []state.Result, err error) {
+		if err != nil {
+			answer <- failed(err)
+		} else {
+			answer <- done()
 		}
+		g.offered(next, rs[min(1, len(rs)):], err)
+	}}, answer
+}
+
+// released waits for the outcome of q.
+func (g *Granter) released(ctx context.Context, q *proposal, answer <-chan *pb.OperationResult) *pb.OperationResult {
+	select {
+	case r := <-answer:
+		return r
+	case <-ctx.Done():
+	case <-g.ctx.Done():
+	}
+	if g.proposer.withdraw(q) {
+		q.done(nil, errNotProposed) // the waiter that was to follow stays in its place
+	}
+	select {
+	case r := <-answer:
+		return r
+	default:
+		return unknown()
 	}
 }
 
@@ -289,9 +231,10 @@ func (g *Granter) put(ctx context.Context, req *pb.PutRequest) *pb.OperationResu
 	case r.Code == state.Rejected:
 		return refused(rejected(r))
 	}
+	reason := g.ended(req.Token)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return refused(g.lost(req.Name, req.Owner, req.Token))
+	return refused(g.lost(req.Name, req.Owner, req.Token, reason))
 }
 
 func (g *Granter) breakLease(ctx context.Context, req *pb.BreakRequest) *pb.OperationResult {

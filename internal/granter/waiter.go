@@ -1,7 +1,9 @@
 package granter
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -18,11 +20,17 @@ type waiter struct {
 	owner   string
 	ttl     time.Duration
 	session state.Session
+	wait    bool   // park when another has the name
+	order   uint64 // rises with arrival; who came first is served first
 
-	arrived time.Duration // by the granter's clock
-	offered time.Duration // when its Acquire was last proposed
-	answer  chan *pb.OperationResult
-	gone    bool // nobody listens any more; guarded by Granter.mu
+	arrived  time.Duration            // by the granter's clock
+	offered  time.Duration            // when its Acquire was last proposed
+	proposal *proposal                // of its own, before it was parked; or nil
+	answer   chan *pb.OperationResult // nil is sent when it has to ask again
+
+	// Guarded by Granter.mu:
+	gone     bool // nobody listens any more
+	answered bool
 }
 
 func (w *waiter) command() state.Command {
@@ -41,60 +49,96 @@ func (w *waiter) granted(token uint64) *pb.OperationResult {
 	}}
 }
 
-// await returns w's answer, or gives w up when ctx or the term ends. A grant
-// that comes for a waiter that has gone is ended at once.
+// reply answers w, once. Granter.mu is held.
+func (w *waiter) reply(r *pb.OperationResult) {
+	if !w.answered {
+		w.answered = true
+		w.answer <- r
+	}
+}
+
+// await returns w's answer, nil when it has to ask again, or gives w up when ctx
+// or the term ends. A grant that comes for a waiter that has gone is ended at
+// once.
 func (g *Granter) await(ctx context.Context, w *waiter) *pb.OperationResult {
 	select {
 	case r := <-w.answer:
 		if ctx.Err() == nil {
 			return r
 		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.abandon(w, r)
+		return g.tooLate(w, r)
 	case <-ctx.Done():
-		return g.giveUp(w, context.Cause(ctx))
 	case <-g.ctx.Done():
-		return g.giveUp(w, errOver)
 	}
-	return unknown(context.Cause(ctx))
+	return g.giveUp(ctx, w)
 }
 
 // giveUp removes w from its queue. Where its acquire was never proposed nothing
 // was done; else its answer, when it comes, is for nobody.
-func (g *Granter) giveUp(w *waiter, why error) *pb.OperationResult {
+func (g *Granter) giveUp(ctx context.Context, w *waiter) *pb.OperationResult {
+	if w.proposal != nil && g.proposer.withdraw(w.proposal) {
+		return notLeader()
+	}
+	g.mu.Lock()
+	select {
+	case r := <-w.answer:
+		g.mu.Unlock()
+		if ctx.Err() == nil {
+			return r
+		}
+		return g.tooLate(w, r)
+	default:
+	}
+	defer g.mu.Unlock()
+	w.gone = true
+	if s := g.slots[w.name]; s != nil && s.turn != w && s.dequeue(w) {
+		g.tidy(s)
+		return notLeader()
+	}
+	return unknown()
+}
+
+// tooLate deals with an answer whose caller's ctx has ended.
+func (g *Granter) tooLate(w *waiter, r *pb.OperationResult) *pb.OperationResult {
+	a := r.GetAcquire()
+	if a == nil {
+		return r
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w.gone = true
-	select {
-	case r := <-w.answer:
-		g.abandon(w, r)
-		return unknown(why)
-	default:
+	g.abandon(w, a.Token)
+	return unknown()
+}
+
+// conclude answers w, whose Acquire had the result r, or ends the grant that
+// nobody will hear of. g.mu is held.
+func (g *Granter) conclude(w *waiter, r state.Result) {
+	switch {
+	case !w.gone:
+		w.reply(g.acquired(w, r))
+	case r.Code == state.OK:
+		g.abandon(w, r.Lease.Token)
 	}
-	if s := g.slots[w.name]; s != nil {
-		if i := slices.Index(s.waiters, w); i > 0 || i == 0 && !s.offered {
-			s.waiters = slices.Delete(s.waiters, i, i+1)
-			g.tidy(s)
-			return notLeader(why)
-		}
-	}
-	return unknown(why)
 }
 
 // abandon ends the grant that w got and nobody will hear of, unless its owner
 // has claimed it by another call since. g.mu is held.
-func (g *Granter) abandon(w *waiter, r *pb.OperationResult) {
-	s := g.slots[w.name]
-	if a := r.GetAcquire(); a != nil && s.is(w.owner, a.Token) && !s.claimed && s.ending == nil {
+func (g *Granter) abandon(w *waiter, token uint64) {
+	if s := g.slots[w.name]; s.is(w.owner, token) && !s.claimed && s.ending == nil {
 		g.agenda.drop(s)
 		g.end([]*slot{s})
 	}
 }
 
-// park queues w behind those who already wait for its name. g.mu is held.
+// park queues w by its arrival among those who wait for its name. g.mu is held.
 func (g *Granter) park(s *slot, w *waiter) {
-	s.waiters = append(s.waiters, w)
+	if s.live && s.owner == w.owner && s.ending == nil {
+		w.reply(nil) // what it waits for is its own by now
+		return
+	}
+	i, _ := slices.BinarySearchFunc(s.waiters, w, func(a, b *waiter) int { return cmp.Compare(a.order, b.order) })
+	s.waiters = slices.Insert(s.waiters, i, w)
 	if !s.live {
 		g.offer(s)
 	}
@@ -103,17 +147,13 @@ func (g *Granter) park(s *slot, w *waiter) {
 // firstWaiter takes the one whose turn it is, nil when nobody waits or an offer
 // is under way. Its command has to be proposed. g.mu is held.
 func (g *Granter) firstWaiter(s *slot) *waiter {
-	for !s.offered && len(s.waiters) > 0 {
-		w := s.waiters[0]
-		if w.gone {
-			s.waiters = s.waiters[1:]
-			continue
-		}
-		s.offered = true
-		w.offered = g.cfg.Clock()
-		return w
+	if s.turn != nil || len(s.waiters) == 0 {
+		return nil
 	}
-	return nil
+	w := s.waiters[0]
+	s.turn = w
+	w.offered = g.cfg.Clock()
+	return w
 }
 
 // offer proposes the acquire of the first who waits. g.mu is held.
@@ -122,7 +162,7 @@ func (g *Granter) offer(s *slot) {
 	if w == nil {
 		return
 	}
-	g.proposer.propose(proposal{
+	g.proposer.propose(&proposal{
 		cmds: []state.Command{w.command()},
 		done: func(rs []state.Result, err error) { g.offered([]*waiter{w}, rs, err) },
 	})
@@ -133,19 +173,18 @@ func (g *Granter) offered(ws []*waiter, rs []state.Result, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i, w := range ws {
-		s := g.slots[w.name]
-		if s == nil {
-			continue // cannot be: a slot stays while somebody waits
-		}
-		s.offered = false
+		s := g.slots[w.name] // there is one: it stays while somebody waits
+		s.turn = nil
 		switch {
-		case err != nil:
-			g.dequeue(s, w, failed(err))
-		case rs[i].Code == state.Held && !w.gone:
-			// Somebody was faster, or the expiry did not fire: w keeps its place.
+		case err != nil && (w.gone || !s.live || !errors.Is(err, errNotProposed) || endsTerm(err)):
+			s.dequeue(w)
+			w.reply(failed(err))
+		case err != nil, rs[i].Code == state.Held && !w.gone:
+			// It keeps its place until the name is free: what was to free it did
+			// not enter the log or did not fire, or somebody was faster.
 		default:
-			g.dequeue(s, w, g.acquired(w, rs[i]))
-			g.serveOwner(s)
+			s.dequeue(w)
+			g.conclude(w, rs[i])
 		}
 		if !s.live {
 			g.offer(s)
@@ -154,24 +193,22 @@ func (g *Granter) offered(ws []*waiter, rs []state.Result, err error) {
 	}
 }
 
-// serveOwner sends those back who wait for what their own owner has: they get it
-// by asking again. g.mu is held.
+// serveOwner makes those ask again who wait for what their own owner has. One
+// whose Acquire is under way gets its answer from that. g.mu is held.
 func (g *Granter) serveOwner(s *slot) {
 	for _, w := range slices.Clone(s.waiters) {
-		if s.live && w.owner == s.owner {
-			g.dequeue(s, w, notLeader(errAgain))
+		if w.owner == s.owner && w != s.turn {
+			s.dequeue(w)
+			w.reply(nil)
 		}
 	}
 }
 
-// dequeue answers w and takes it out of the queue. g.mu is held.
-func (g *Granter) dequeue(s *slot, w *waiter, r *pb.OperationResult) {
-	if i := slices.Index(s.waiters, w); i >= 0 {
+// dequeue takes w out of the queue and reports whether it was there.
+func (s *slot) dequeue(w *waiter) bool {
+	i := slices.Index(s.waiters, w)
+	if i >= 0 {
 		s.waiters = slices.Delete(s.waiters, i, i+1)
 	}
-	if w.gone {
-		g.abandon(w, r)
-		return
-	}
-	w.answer <- r
+	return i >= 0
 }
