@@ -145,7 +145,7 @@ func (l *fakeLog) append(e state.Entry) []state.Result {
 func (l *fakeLog) elect(node string, term uint64, make func() *Granter) *Granter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.leader, l.term = node, term
+	l.leader, l.term, l.granter = node, term, nil
 	l.append(state.Entry{Term: term, Commands: []state.Command{{Kind: state.KindEpoch}}})
 	l.granter = make()
 	l.granter.TakeOver(l.machine)

@@ -46,6 +46,8 @@ type proposer struct {
 
 	mu     sync.Mutex
 	queue  []*proposal
+	flying int  // entries given to raft whose outcome is not known
+	ended  bool // raft's answer to one said that the term is over
 	closed bool
 
 	wake    chan struct{} // capacity 1
@@ -115,8 +117,9 @@ func (p *proposer) close() {
 	p.wg.Wait()
 }
 
-// take returns what goes into the next entry.
-func (p *proposer) take() (batch []*proposal, closed bool) {
+// take returns what goes into the next entry, or what is refused when the
+// proposer is closed or its term is over.
+func (p *proposer) take() (batch []*proposal, refuse, closed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n, cmds, size := 0, 0, 0
@@ -139,7 +142,11 @@ func (p *proposer) take() (batch []*proposal, closed bool) {
 	if len(p.queue) == 0 {
 		p.queue = nil
 	}
-	return batch, p.closed
+	refuse = p.closed || p.ended
+	if len(batch) > 0 && !refuse {
+		p.flying++
+	}
+	return batch, refuse, p.closed
 }
 
 func (p *proposer) launch() {
@@ -150,13 +157,15 @@ func (p *proposer) launch() {
 		case <-p.stop:
 		}
 		for {
-			batch, closed := p.take()
+			batch, refuse, closed := p.take()
 			switch {
 			case len(batch) == 0 && closed:
 				return
-			case closed:
+			case refuse:
 				land(batch, nil, errNotProposed)
-				continue
+				if len(batch) > 0 {
+					continue
+				}
 			case len(batch) > 0:
 				entry := state.EncodeEntry(state.Entry{Term: p.term, Commands: commands(batch)})
 				p.flights <- flight{p.apply(entry, enqueueTimeout), batch}
@@ -179,10 +188,21 @@ func (p *proposer) land() {
 	for f := range p.flights {
 		results, err := outcome(f.future)
 		land(f.batch, results, err)
-		if endsTerm(err) {
+		if p.landed(err) {
 			p.over()
 		}
 	}
+}
+
+// landed counts a flight off and reports whether the term is over. That is told
+// only when nothing is in flight any more, because those who wait for the rest
+// would take its outcome for unknown; raft answers all of it at once.
+func (p *proposer) landed(err error) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.flying--
+	p.ended = p.ended || endsTerm(err)
+	return p.ended && p.flying == 0
 }
 
 // land hands each proposal its part of the results.

@@ -75,6 +75,12 @@ func (g *Granter) renew(ctx context.Context, req *pb.RenewRequest) *pb.Operation
 	}
 }
 
+// longestTTL is more than any store allows. A longer one is not trusted with the
+// deadline before the state machine has accepted it: when that rejects it, the
+// grant would never end while this leader stays. What is given up for it is only
+// one of two defences, the other is the revision that an expiry names.
+const longestTTL = 366 * 24 * time.Hour
+
 // extend makes the live grant of s last ttl from now and answers when that is
 // certain; nil when the grant changed meanwhile and the caller has to look
 // again. It is called with g.mu held and returns without it.
@@ -88,7 +94,9 @@ func (g *Granter) renew(ctx context.Context, req *pb.RenewRequest) *pb.Operation
 func (g *Granter) extend(ctx context.Context, s *slot, ttl time.Duration, cmd state.Command, record bool) *pb.OperationResult {
 	now := g.cfg.Clock()
 	owner, token := s.owner, s.token
-	s.extend(now, ttl)
+	if ttl <= longestTTL {
+		s.extend(now, ttl)
+	}
 	s.claimed = true
 	if record || ttl > s.ttl {
 		g.mu.Unlock()
