@@ -29,7 +29,12 @@ func TestGranter_ExpiryInFlightDecidesTheRenewal(t *testing.T) {
 		renewal := w.async(renewOf("a", "x", token, ttl))
 		longer := w.async(renewOf("a", "x", token, 3*ttl))
 		other := w.async(acquireOf("a", "y", ttl))
+		synctest.Wait()
+		rounds := len(w.quorum.rounds())
 		time.Sleep(ttl)
+		if n := len(w.quorum.rounds()); n != rounds {
+			t.Errorf("rounds while the expiry is in flight: got %d, want none", n-rounds)
+		}
 		w.pending(renewal)
 		w.pending(longer)
 		w.pending(other)
@@ -162,13 +167,30 @@ func TestGranter_ManyThatAreDueEndInSeveralEntries(t *testing.T) {
 			t.Errorf("live: got %d, want 0", n)
 		}
 		for _, a := range w.log.history() {
-			if len(a.entry.Commands) > maxEntryCommands {
-				t.Errorf("an entry has %d commands, want at most %d", len(a.entry.Commands), maxEntryCommands)
+			for _, c := range a.entry.Commands {
+				if len(c.Ends) > maxEntryCommands {
+					t.Errorf("a command ends %d grants, want at most %d", len(c.Ends), maxEntryCommands)
+				}
 			}
 		}
 		if g := w.leader(); len(g.slots) != 0 || len(g.agenda) != 0 {
 			t.Errorf("memory: got %d slots and %d on the agenda, want none", len(g.slots), len(g.agenda))
 		}
+	})
+}
+
+// End wakes a renewal that waits for an expiry.
+func TestGranter_EndWakesARenewalThatWaitsForAnExpiry(t *testing.T) {
+	bubble(t, func(w *world) {
+		token := w.got(w.do(acquireOf("a", "x", ttl)))
+		gate := make(chan struct{})
+		w.log.set(once(state.KindExpire, fate{hold: gate}))
+		time.Sleep(2 * ttl)
+		renewal := w.async(renewOf("a", "x", token, ttl))
+		w.pending(renewal)
+		w.leader().End()
+		w.outcome(<-renewal, pb.Outcome_OUTCOME_NOT_LEADER)
+		close(gate)
 	})
 }
 

@@ -46,6 +46,7 @@ type fate struct {
 	late   time.Duration   // more time until it is committed
 	hold   <-chan struct{} // not committed before this is closed
 	before func()          // called just before it is committed
+	after  func()          // called when it is applied, before the proposer is told
 }
 
 // fakeFuture is a raft.ApplyFuture.
@@ -108,6 +109,9 @@ func (l *fakeLog) run() {
 				it.before()
 			}
 			l.commit(f, e)
+			if it.after != nil {
+				it.after()
+			}
 			if it.fail != nil {
 				f.err = it.fail
 			}

@@ -175,67 +175,6 @@ func TestGranter_RefreshExtendsWhenItIsProposed(t *testing.T) {
 	}
 }
 
-// A shorter ttl never shortens a promise; the recorded one follows down when
-// the longer promise has run out.
-func TestGranter_ShorterRenewalKeepsTheLongerPromise(t *testing.T) {
-	bubble(t, func(w *world) {
-		token := w.got(w.do(acquireOf("a", "x", 60*time.Second)))
-		start := time.Now()
-		for time.Since(start) < 50*time.Second {
-			w.done(w.do(renewOf("a", "x", token, ttl)))
-			if n, _ := w.log.commands(state.KindShorten); len(n) > 0 {
-				t.Fatalf("shortened %v after the longer promise, want not before it has run out", time.Since(start))
-			}
-			time.Sleep(time.Second)
-		}
-		for range 3 {
-			time.Sleep(time.Second)
-			w.done(w.do(renewOf("a", "x", token, ttl)))
-		}
-		synctest.Wait()
-		time.Sleep(10 * time.Millisecond)
-		l, _ := w.log.machine.Get("a")
-		if n, _ := w.log.commands(state.KindShorten); l.TTL != ttl || len(n) != 1 {
-			t.Errorf("recorded ttl: got %v by %d commands, want %v by one", l.TTL, len(n), ttl)
-		}
-		last := time.Now()
-		w.got(w.do(waitFor("a", "y", ttl)))
-		if gone := time.Since(last); gone > ttl+time.Second {
-			t.Errorf("ended %v after the last renewal, want about %v", gone, ttl)
-		}
-	})
-}
-
-// A renewal with a shorter ttl that is never repeated leaves the first promise.
-func TestGranter_OneShorterRenewalShortensNothing(t *testing.T) {
-	bubble(t, func(w *world) {
-		token := w.got(w.do(acquireOf("a", "x", 60*time.Second)))
-		w.done(w.do(renewOf("a", "x", token, time.Second)))
-		time.Sleep(60*time.Second - 10*time.Millisecond)
-		w.holds("a", "x")
-	})
-}
-
-// A longer renewal while a Shorten is under way goes through the log again.
-func TestGranter_LongerRenewalBehindAShortenIsRecorded(t *testing.T) {
-	bubble(t, func(w *world) {
-		token := w.got(w.do(acquireOf("a", "x", 20*time.Second)))
-		time.Sleep(15 * time.Second)
-		w.done(w.do(renewOf("a", "x", token, ttl)))
-		gate := make(chan struct{})
-		w.log.set(once(state.KindShorten, fate{hold: gate}))
-		time.Sleep(time.Second)
-		w.done(w.do(renewOf("a", "x", token, ttl))) // proposes the Shorten, which hangs
-		again := w.async(renewOf("a", "x", token, 20*time.Second))
-		w.pending(again)
-		close(gate)
-		w.done(<-again)
-		if l, _ := w.log.machine.Get("a"); l.TTL != 20*time.Second {
-			t.Errorf("recorded ttl: got %v, want 20s: a take-over restarts it", l.TTL)
-		}
-	})
-}
-
 // Rule 5: what the log did during the round decides.
 func TestGranter_RenewalLooksAgainAfterTheRound(t *testing.T) {
 	bubble(t, func(w *world) {

@@ -22,6 +22,8 @@ type slot struct {
 	// or less when a Shorten is on its way. A longer renewal must go through
 	// the log first.
 	ttl time.Duration
+	// recorded is the recorded ttl as far as this leader has applied.
+	recorded time.Duration
 	// shorten is the ttl of a Shorten on its way, 0 when there is none.
 	shorten time.Duration
 	// deadline is when the grant may be ended, by the granter's clock. It never
@@ -70,7 +72,7 @@ func (s *slot) grant(l state.Lease, now, ttl time.Duration) {
 
 // record takes over the recorded ttl, unless a Shorten is about to lower it.
 func (s *slot) record(ttl time.Duration) {
-	s.ttl = ttl
+	s.ttl, s.recorded = ttl, ttl
 	if s.shorten > 0 {
 		s.ttl = min(ttl, s.shorten)
 	}
@@ -80,7 +82,7 @@ func (s *slot) record(ttl time.Duration) {
 func (s *slot) free() {
 	s.settle()
 	s.live, s.owner, s.token, s.revision, s.session = false, "", 0, 0, state.Session{}
-	s.ttl, s.shorten, s.deadline = 0, 0, 0
+	s.ttl, s.recorded, s.shorten, s.deadline = 0, 0, 0, 0
 }
 
 // settle says that no Expire is pending any more.

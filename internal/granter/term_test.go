@@ -38,7 +38,8 @@ func TestGranter_ServesNothingBeforeTakeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.g = w.build("n1", 1)
-		for _, op := range []any{acquireOf("a", "x", ttl), renewOf("a", "x", 1, ttl), &pb.GetRequest{Name: "a"}, &pb.ListRequest{}} {
+		w.log.leader, w.log.term = "n1", 1
+		for _, op := range []any{&pb.GetRequest{Name: "a"}, renewOf("a", "x", 1, ttl), acquireOf("a", "x", ttl), &pb.ListRequest{}} {
 			w.outcome(w.do(op), pb.Outcome_OUTCOME_NOT_LEADER)
 		}
 		if n := w.writes(); n != 0 {
@@ -120,12 +121,16 @@ func TestGranter_LaterTermInTheLogEndsIt(t *testing.T) {
 	bubble(t, func(w *world) {
 		token := w.got(w.do(acquireOf("a", "x", ttl)))
 		g := w.leader()
+		begin := time.Now()
 		w.log.mu.Lock()
 		w.log.term = 2
 		w.log.append(state.Entry{Term: 2, Commands: []state.Command{{Kind: state.KindEpoch}}})
 		w.log.mu.Unlock()
 		if <-g.Done(); !g.Over() || g.Term() != 1 {
 			t.Errorf("over: got %v in term %d, want true in 1", g.Over(), g.Term())
+		}
+		if d := time.Since(begin); d != 0 {
+			t.Errorf("over after %v, want at once", d)
 		}
 		for _, op := range []any{acquireOf("a", "x", ttl), renewOf("a", "x", token, ttl), releaseOf("a", "x", token)} {
 			w.outcome(w.do(op), pb.Outcome_OUTCOME_NOT_LEADER)
@@ -142,7 +147,7 @@ func TestGranter_EndWakesEverybody(t *testing.T) {
 		free := w.got(w.do(acquireOf("free", "x", ttl)))
 		gate := make(chan struct{})
 		w.log.set(func(state.Entry) fate { return fate{hold: gate} })
-		w.quorum.set(func(q *fakeQuorum) { q.hold = gate })
+		w.quorum.set(func(q *fakeQuorum) { q.hold, q.deaf = gate, true })
 		unknown := []<-chan *pb.OperationResult{}
 		for _, op := range []any{
 			acquireOf("new", "x", ttl), renewOf("mine", "x", mine, 2*ttl), releaseOf("free", "x", free),
@@ -199,8 +204,11 @@ func TestGranter_CloseWaitsForWhatItStarted(t *testing.T) {
 		wg.Wait()
 		g.TakeOver(w.log.machine)
 		w.outcome(w.do(renewOf("a", "x", token, ttl)), pb.Outcome_OUTCOME_NOT_LEADER)
-		if err := g.confirm.join(context.Background()); err == nil {
-			t.Error("a round after Close: got nil, want an error")
+		before := len(w.quorum.rounds())
+		err := g.confirm.join(context.Background())
+		synctest.Wait()
+		if n := len(w.quorum.rounds()); err == nil || n != before {
+			t.Errorf("a round after Close: got %v and %d rounds, want an error and none", err, n-before)
 		}
 	})
 }

@@ -128,11 +128,11 @@ func (g *Granter) extend(ctx context.Context, s *slot, ttl time.Duration, cmd st
 // outstanding, so that a take-over does not restart a ttl nobody asks for.
 // g.mu is held.
 func (g *Granter) shorten(s *slot, now, ttl time.Duration) {
-	if ttl >= s.ttl || s.shorten > 0 || s.deadline > now+lease.Longer(ttl) {
+	if ttl >= s.recorded || s.shorten > 0 || s.deadline > now+lease.Longer(ttl) {
 		return
 	}
 	name, token := s.name, s.token
-	s.ttl, s.shorten = ttl, ttl
+	s.ttl, s.shorten = min(s.ttl, ttl), ttl
 	g.proposer.propose(&proposal{
 		cmds: []state.Command{{Kind: state.KindShorten, Name: name, Token: token, TTL: ttl}},
 		done: func(_ []state.Result, err error) {
@@ -142,7 +142,7 @@ func (g *Granter) shorten(s *slot, now, ttl time.Duration) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			if s := g.slots[name]; s != nil && s.live && s.token == token {
-				s.shorten = 0 // s.ttl stays low: at worst a renewal is recorded again
+				s.shorten = 0 // a later renewal tries again; s.ttl stays low, because the outcome may be unknown
 			}
 		},
 	})

@@ -100,6 +100,17 @@ func TestGranter_AcquireByTheHolderKeepsTheToken(t *testing.T) {
 	})
 }
 
+// A longer acquire by the holder that finds the name broken gets the new grant.
+func TestGranter_AcquireByTheHolderAfterABreakInTheLog(t *testing.T) {
+	bubble(t, func(w *world) {
+		token := w.got(w.do(acquireOf("a", "x", ttl)))
+		w.log.set(once(state.KindAcquire, fate{before: func() { w.command(state.Command{Kind: state.KindBreak, Name: "a"}) }}))
+		if got := w.got(w.do(acquireOf("a", "x", 2*ttl))); got != token+1 {
+			t.Errorf("token: got %d, want %d: the first was broken", got, token+1)
+		}
+	})
+}
+
 // A grant taken for one process and asked for by another is no longer reclaimed
 // for the end of one of them; that has to be recorded.
 func TestGranter_AcquireFromAnotherSessionIsRecorded(t *testing.T) {

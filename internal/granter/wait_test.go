@@ -195,41 +195,116 @@ func TestGranter_EndOfAnAbandonedGrantIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A grant whose caller left stays when the owner has claimed it by a repeat.
+// A grant whose caller left stays when the owner has claimed it by a repeat that
+// was packed into the same entry, or that came when it was applied.
 func TestGranter_ClaimedGrantIsNotTakenBack(t *testing.T) {
-	for name, late := range map[string]bool{"by an acquire behind it in the log": false, "by an acquire after it was applied": true} {
-		t.Run(name, func(t *testing.T) {
+	for _, packed := range []bool{true, false} {
+		t.Run(fmt.Sprint("packed ", packed), func(t *testing.T) {
 			bubble(t, func(w *world) {
 				ctx, cancel := context.WithCancel(w.Context())
-				gate := make(chan struct{})
-				var again <-chan *pb.OperationResult
-				it := fate{hold: gate}
-				w.log.set(once(state.KindAcquire, it))
-				gone := w.asyncCtx(ctx, acquireOf("a", "x", ttl))
-				synctest.Wait()
-				if !late {
-					again = w.async(acquireOf("a", "x", ttl))
-					synctest.Wait()
+				gate, told := make(chan struct{}), make(chan struct{})
+				w.log.set(func(e state.Entry) fate {
+					if e.Commands[0].Name == "a" && has(e, state.KindAcquire) {
+						return fate{hold: gate, after: func() { <-told }}
+					}
+					return fate{hold: gate}
+				})
+				for i := range maxInFlight {
+					if packed { // what comes now waits for one of these and is packed
+						w.async(acquireOf(fmt.Sprint("b", i), "x", ttl))
+						synctest.Wait()
+					}
 				}
+				gone := w.asyncCtx(ctx, acquireOf("a", "x", ttl))
+				var again <-chan *pb.OperationResult
+				if packed {
+					synctest.Wait()
+					again = w.async(acquireOf("a", "x", ttl))
+				}
+				synctest.Wait()
+				close(gate)
+				time.Sleep(time.Second)
 				cancel()
 				w.outcome(<-gone, pb.Outcome_OUTCOME_UNKNOWN)
-				if late {
-					// Between the apply and the proposer's answer.
-					g := w.leader()
-					g.mu.Lock()
-					close(gate)
-					g.mu.Unlock()
+				if !packed {
 					again = w.async(acquireOf("a", "x", ttl))
-				} else {
-					close(gate)
+					time.Sleep(100 * time.Millisecond)
 				}
+				close(told)
 				token := w.got(<-again)
 				time.Sleep(ttl / 2)
 				w.done(w.do(renewOf("a", "x", token, ttl)))
-				w.holds("a", "x")
+				if es, _ := w.log.commands(state.KindExpire); len(es) != 0 {
+					t.Errorf("expiries: got %v, want none", es)
+				}
 			})
 		})
 	}
+}
+
+// A grant that came just when its caller's ctx ended is ended: the caller does
+// not hear of it.
+func TestGranter_GrantThatComesWithTheEndOfItsContextIsEnded(t *testing.T) {
+	bubble(t, func(w *world) {
+		ctx, cancel := context.WithCancel(w.Context())
+		cancel()
+		g := w.leader()
+		for i := range 32 { // both are ready, and either may be seen first
+			name := fmt.Sprint("a", i)
+			r := w.command(state.Command{Kind: state.KindAcquire, Name: name, Owner: "x", TTL: ttl})
+			wt := &waiter{name: name, owner: "x", ttl: ttl, answer: make(chan *pb.OperationResult, 1)}
+			wt.reply(wt.granted(r.Lease.Token))
+			w.outcome(g.await(ctx, wt), pb.Outcome_OUTCOME_UNKNOWN)
+		}
+		time.Sleep(time.Second)
+		if n := w.log.machine.Live(); n != 0 {
+			t.Errorf("live: got %d, want 0", n)
+		}
+	})
+}
+
+// A waiter that learns too late that another has the name finds it free by then,
+// or its own.
+func TestGranter_WaiterParksAfterTheNameHasChanged(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		t.Run(fmt.Sprint("own ", own), func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.log.latency = time.Second
+				x := w.async(acquireOf("a", "x", ttl))
+				synctest.Wait()
+				w.log.set(once(state.KindAcquire, fate{after: func() {
+					w.command(state.Command{Kind: state.KindBreak, Name: "a"})
+					if own {
+						w.command(state.Command{Kind: state.KindAcquire, Name: "a", Owner: "y", TTL: ttl})
+					}
+				}}))
+				y := w.async(waitFor("a", "y", ttl)) // behind x's
+				first := w.got(<-x)
+				begin := time.Now()
+				if token := w.got(<-y); token != first+1 {
+					t.Errorf("token: got %d, want %d", token, first+1)
+				}
+				if d := time.Since(begin); d > 3*time.Second {
+					t.Errorf("granted after %v, want about 2s", d)
+				}
+			})
+		})
+	}
+}
+
+// When the acquire of a waiter does not enter the log the next one has its turn.
+func TestGranter_NextWaiterHasItsTurnWhenAnOfferFails(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.got(w.do(acquireOf("a", "x", ttl)))
+		y := w.async(waitFor("a", "y", ttl))
+		synctest.Wait()
+		z := w.async(waitFor("a", "z", ttl))
+		synctest.Wait()
+		w.log.set(once(state.KindAcquire, fate{refuse: raft.ErrEnqueueTimeout}))
+		w.command(state.Command{Kind: state.KindBreak, Name: "a"})
+		w.outcome(<-y, pb.Outcome_OUTCOME_NOT_LEADER)
+		w.got(<-z)
+	})
 }
 
 // An acquire that was withdrawn before it left is not done.

@@ -28,9 +28,7 @@ type waiter struct {
 	proposal *proposal                // of its own, before it was parked; or nil
 	answer   chan *pb.OperationResult // nil is sent when it has to ask again
 
-	// Guarded by Granter.mu:
-	gone     bool // nobody listens any more
-	answered bool
+	gone bool // nobody listens any more; guarded by Granter.mu
 }
 
 func (w *waiter) command() state.Command {
@@ -49,13 +47,9 @@ func (w *waiter) granted(token uint64) *pb.OperationResult {
 	}}
 }
 
-// reply answers w, once. Granter.mu is held.
-func (w *waiter) reply(r *pb.OperationResult) {
-	if !w.answered {
-		w.answered = true
-		w.answer <- r
-	}
-}
+// reply answers w. It is called once, by whoever takes w out of the queue or has
+// the outcome of w's own proposal, and so never blocks.
+func (w *waiter) reply(r *pb.OperationResult) { w.answer <- r }
 
 // await returns w's answer, nil when it has to ask again, or gives w up when ctx
 // or the term ends. A grant that comes for a waiter that has gone is ended at

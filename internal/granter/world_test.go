@@ -28,6 +28,7 @@ type fakeQuorum struct {
 	trip     time.Duration
 	fail     error
 	hold     <-chan struct{} // voters are asked only when this is closed
+	deaf     bool            // hold is waited for also when ctx ends
 	starts   []time.Time
 }
 
@@ -35,8 +36,11 @@ type fakeQuorum struct {
 func (q *fakeQuorum) Confirm(ctx context.Context, term uint64) error {
 	q.mu.Lock()
 	q.starts = append(q.starts, time.Now())
-	half, hold := q.trip/2, q.hold
+	half, hold, deaf := q.trip/2, q.hold, q.deaf
 	q.mu.Unlock()
+	if deaf {
+		<-hold
+	}
 	if hold != nil {
 		select {
 		case <-hold:
