@@ -27,7 +27,7 @@ type Guard struct {
 }
 
 // NewGuard wraps store. limit bounds one write; failed is called at most once,
-// on its own goroutine.
+// on its own goroutine. It may be nil.
 func NewGuard(store raft.LogStore, limit time.Duration, failed func(error)) *Guard {
 	return &Guard{LogStore: store, limit: limit, failed: failed}
 }
@@ -78,7 +78,9 @@ func (g *Guard) fail(err error) error {
 	defer g.mu.Unlock()
 	if g.err == nil {
 		g.err = err
-		go g.failed(err)
+		if g.failed != nil {
+			go g.failed(err)
+		}
 	}
 	return g.err
 }

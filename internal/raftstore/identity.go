@@ -44,6 +44,9 @@ func loadIdentity(s raft.StableStore) (Identity, bool, error) {
 	if err := json.Unmarshal(b, &id); err != nil {
 		return id, false, fmt.Errorf("stored identity: %w: the store is damaged", err)
 	}
+	if id.Node == "" || id.Disk == "" {
+		return id, false, fmt.Errorf("stored identity %q names no node or no disk: the store is damaged", b)
+	}
 	return id, true, nil
 }
 

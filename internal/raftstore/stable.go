@@ -9,13 +9,14 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Keys that hashicorp/raft uses (raft.go), and the one that replaces two of
-// them.
+// Keys that hashicorp/raft uses (raft.go), the one that replaces two of them, and
+// the one that remembers what they no longer tell.
 const (
 	keyCurrentTerm  = "CurrentTerm"
 	keyLastVoteTerm = "LastVoteTerm"
 	keyLastVoteCand = "LastVoteCand"
 	keyVote         = "raftlease/vote"
+	keyPromised     = "raftlease/promised"
 )
 
 // Stable is raft's stable store with two additions on which leases rest.
@@ -48,12 +49,17 @@ func NewStable(inner raft.StableStore) (*Stable, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.promised.Store(max(term, voted))
+	kept, err := uint64OrZero(inner, keyPromised)
+	if err != nil {
+		return nil, err
+	}
+	s.promised.Store(max(term, voted, kept))
 	return s, nil
 }
 
 // Promised returns the highest term this node ever adopted or voted in. It
-// never falls, also across restarts. Safe for concurrent use, never blocks.
+// never falls, also across restarts as far as it was written. Safe for concurrent
+// use, never blocks.
 func (s *Stable) Promised() uint64 { return s.promised.Load() }
 
 func (s *Stable) raise(term uint64) {
@@ -65,11 +71,24 @@ func (s *Stable) raise(term uint64) {
 	}
 }
 
+// keep raises the promise to term. When term is below it, which is a fault of
+// raft's (upstream issue 695: a term that goes backwards), the promise is stored
+// first, because what is about to be overwritten was all that told it.
+func (s *Stable) keep(term uint64) error {
+	s.raise(term)
+	if p := s.promised.Load(); term < p {
+		return s.inner.SetUint64([]byte(keyPromised), p)
+	}
+	return nil
+}
+
 // SetUint64 implements raft.StableStore.
 func (s *Stable) SetUint64(key []byte, val uint64) error {
 	switch string(key) {
 	case keyCurrentTerm:
-		s.raise(val)
+		if err := s.keep(val); err != nil {
+			return err
+		}
 	case keyLastVoteTerm:
 		s.raise(val)
 		s.mu.Lock()
@@ -91,6 +110,9 @@ func (s *Stable) Set(key, val []byte) error {
 	s.mu.Unlock()
 	if term == 0 {
 		return fmt.Errorf("store vote for %q: its term was not stored first", val)
+	}
+	if err := s.keep(term); err != nil {
+		return err
 	}
 	return s.inner.Set([]byte(keyVote), append(binary.BigEndian.AppendUint64(nil, term), val...))
 }

@@ -23,6 +23,7 @@ const (
 	keepSnapshot = 2
 	logCacheSize = 512
 	lockTimeout  = 500 * time.Millisecond
+	writeLimit   = 4 * time.Second
 )
 
 // Disk is the place a Store lives in. Directory is the one for real use; the
@@ -43,26 +44,33 @@ type Store struct {
 
 	disk   Disk
 	closer io.Closer
+	limit  time.Duration // of Close
 	id     Identity
 }
 
 // Options for Open.
 type Options struct {
 	Node       string        // the node's id; a disk of another node is refused
-	WriteLimit time.Duration // longest time one log write may take
-	Failed     func(error)   // called once when the disk hung or failed
-	Logger     hclog.Logger
+	WriteLimit time.Duration // longest time one log write may take. Defaults to 4 s
+	Failed     func(error)   // called once when the disk hung or failed; may be nil
+	Logger     hclog.Logger  // Defaults to none
 }
 
 // Open takes the disk, checks whose it is and raises its incarnation. The disk
 // of another node, a disk in use and a damaged one are refused; a refused disk
 // is left as it was.
 func Open(disk Disk, o Options) (*Store, error) {
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	if o.WriteLimit == 0 {
+		o.WriteLimit = writeLimit
+	}
 	logs, inner, snaps, closer, err := disk.Open(o.Logger)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{Snapshots: snaps, disk: disk, closer: closer}
+	s := &Store{Snapshots: snaps, disk: disk, closer: closer, limit: o.WriteLimit}
 	if err := s.load(logs, inner, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", disk, err), closer.Close())
 	}
@@ -120,8 +128,20 @@ func (s *Store) HasState() (bool, error) {
 	return raft.HasExistingState(s.Logs, s.Stable, s.Snapshots)
 }
 
-// Close gives the disk back.
-func (s *Store) Close() error { return s.closer.Close() }
+// Close gives the disk back. On a disk that hangs it returns ErrDisk after the
+// write limit; the disk then stays taken until it answers or the process ends.
+func (s *Store) Close() error {
+	done := make(chan error, 1)
+	go func() { done <- s.closer.Close() }()
+	late := time.NewTimer(s.limit)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-late.C:
+		return fmt.Errorf("close %s: %w: no answer within %v", s.disk, ErrDisk, s.limit)
+	}
+}
 
 func randomID() string {
 	var b [8]byte
@@ -158,7 +178,7 @@ func (d Directory) Open(logger hclog.Logger) (raft.LogStore, raft.StableStore, r
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return fail(errors.New("it is in use by another process: stop that one, or give this node a directory of its own"))
 	case err != nil:
-		return fail(err)
+		return fail(fmt.Errorf("file %s: %w", dbFile, err))
 	}
 	snaps, err := raft.NewFileSnapshotStoreWithLogger(string(d), keepSnapshot, logger.Named("snapshot"))
 	if err != nil {
