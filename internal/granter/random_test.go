@@ -96,6 +96,7 @@ type chaos struct {
 	oracle
 	rmu  sync.Mutex
 	rand *rand.Rand
+	old  *Granter // the leader before; it may not know yet
 }
 
 func (c *chaos) n(n int) int {
@@ -105,6 +106,17 @@ func (c *chaos) n(n int) int {
 }
 
 func (c *chaos) ms(n int) time.Duration { return time.Duration(c.n(n)) * time.Millisecond }
+
+// ask sends one operation to the leader, now and then to the one before.
+func (c *chaos) ask(ctx context.Context, op any) *pb.OperationResult {
+	g := c.leader()
+	c.rmu.Lock()
+	if c.old != nil && c.rand.IntN(4) == 0 {
+		g = c.old
+	}
+	c.rmu.Unlock()
+	return g.Do(ctx, operation(op))
+}
 
 // owner acts at random for one owner until ctx ends.
 func (c *chaos) owner(ctx context.Context, owner string) {
@@ -125,16 +137,16 @@ func (c *chaos) step(ctx context.Context, name, owner string, length time.Durati
 	case held == 0 || k == 0:
 		op := acquireOf(name, owner, length)
 		op.Wait = c.n(2) == 0
-		if a := c.doCtx(ctx, op).GetAcquire(); a != nil {
+		if a := c.ask(ctx, op).GetAcquire(); a != nil {
 			token[name] = a.Token
 			c.believe(name, owner, a.Token, sent, a.Parked.AsDuration(), a.Ttl.AsDuration())
 		}
 	case k == 1:
 		c.oracle.release(held)
-		c.doCtx(ctx, releaseOf(name, owner, held))
+		c.ask(ctx, releaseOf(name, owner, held))
 		delete(token, name)
 	default:
-		r := c.doCtx(ctx, renewOf(name, owner, held, length))
+		r := c.ask(ctx, renewOf(name, owner, held, length))
 		switch {
 		case r.Error.GetCode() == pb.ErrorCode_ERROR_CODE_LOST:
 			c.lose(name, owner, held, sent)
@@ -169,7 +181,11 @@ func (c *chaos) elections(ctx context.Context) {
 		time.Sleep(c.ms(500))
 		// Rates of the granters' clocks differ by no more than the drift allowed for.
 		c.clock = rated(clock.Monotonic(), 0.99+float64(c.n(11))/1000)
+		old := c.leader()
 		c.lead(fmt.Sprint("n", 1+c.n(2)), term)
+		c.rmu.Lock()
+		c.old = old
+		c.rmu.Unlock()
 	}
 }
 
