@@ -230,6 +230,14 @@ func (g *Granter) released(ctx context.Context, q *proposal, answer <-chan *pb.O
 }
 
 func (g *Granter) put(ctx context.Context, req *pb.PutRequest) *pb.OperationResult {
+	// The log looks at the token alone. That a token is another owner's never
+	// changes, so it needs no round to be sure of.
+	g.mu.Lock()
+	if s := g.slots[req.Name]; s != nil && s.live && s.token == req.Token && s.owner != req.Owner {
+		defer g.mu.Unlock()
+		return refused(g.lost(req.Name, req.Owner, req.Token, lease.ReasonTaken))
+	}
+	g.mu.Unlock()
 	r, err := g.propose(ctx, state.Command{Kind: state.KindPut, Name: req.Name, Token: req.Token, Data: req.Data})
 	switch {
 	case err != nil:
