@@ -1,0 +1,2 @@
+// Package sqlstore keeps leases in a table of an ordinary SQL database.
+package sqlstore

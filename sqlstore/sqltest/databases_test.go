@@ -1,0 +1,160 @@
+package sqltest
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	_ "github.com/microsoft/go-mssqldb"
+	_ "modernc.org/sqlite"
+
+	"github.com/raftlease/raftlease/lease"
+	"github.com/raftlease/raftlease/sqlstore"
+)
+
+var bg = context.Background()
+
+// sqlserverDSN names a server on which the tests may create tables.
+const sqlserverDSN = "RAFTLEASE_SQLSERVER_DSN"
+
+// database is where a test works: a table of its own.
+type database struct {
+	*sql.DB
+	dialect sqlstore.Dialect
+	table   string
+	// again opens another handle, as another process would.
+	again func(t testing.TB) *sql.DB
+}
+
+// onEach runs a test on every database that there is.
+func onEach(t *testing.T, test func(t *testing.T, d database)) {
+	t.Helper()
+	for _, kind := range []struct {
+		name string
+		open func(t testing.TB) database
+	}{
+		{"sqlite", onSQLite}, {"postgres", onPostgres}, {"sqlserver", onSQLServer},
+	} {
+		t.Run(kind.name, func(t *testing.T) { test(t, kind.open(t)) })
+	}
+}
+
+func onSQLite(t testing.TB) database {
+	t.Helper()
+	return onSQLiteFile(t, filepath.Join(t.TempDir(), "leases.db"))
+}
+
+func onSQLiteFile(t testing.TB, path string) database {
+	t.Helper()
+	open := func(t testing.TB) *sql.DB {
+		t.Helper()
+		return openDB(t, "sqlite", "file:"+path+"?_pragma=journal_mode(wal)&_pragma=busy_timeout(2000)&_pragma=synchronous(off)")
+	}
+	return database{DB: open(t), dialect: sqlstore.SQLite, table: sqlstore.DefaultTable, again: open}
+}
+
+func onPostgres(t testing.TB) database {
+	t.Helper()
+	return database{DB: openPostgres(t), dialect: sqlstore.Postgres, table: uniqueTable(), again: openPostgres}
+}
+
+func onSQLServer(t testing.TB) database {
+	t.Helper()
+	dsn := os.Getenv(sqlserverDSN)
+	if dsn == "" {
+		t.Skip(sqlserverDSN + " is not set: the statements for SQL Server are not run")
+	}
+	open := func(t testing.TB) *sql.DB {
+		t.Helper()
+		return openDB(t, "sqlserver", dsn)
+	}
+	return database{DB: open(t), dialect: sqlstore.SQLServer, table: uniqueTable(), again: open}
+}
+
+func uniqueTable() string {
+	var id [6]byte
+	rand.Read(id[:])
+	return "leases_" + hex.EncodeToString(id[:])
+}
+
+func openDB(t testing.TB, driver, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(16)
+	db.SetMaxIdleConns(16)
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close the database: %v", err)
+		}
+	})
+	return db
+}
+
+// tokens is the table with the last token.
+func (d database) tokens() string { return d.table + "_tokens" }
+
+// store opens a store whose table exists.
+func (d database) store(t testing.TB) *sqlstore.Store {
+	t.Helper()
+	return d.storeAs(t, sqlstore.Config{})
+}
+
+func (d database) storeAs(t testing.TB, c sqlstore.Config) *sqlstore.Store {
+	t.Helper()
+	return d.on(t, d.DB, c)
+}
+
+func (d database) on(t testing.TB, db *sql.DB, c sqlstore.Config) *sqlstore.Store {
+	t.Helper()
+	c.Table = d.table
+	s, err := c.Open(db, d.dialect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.EnsureSchema(bg); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// do runs a statement behind the store's back.
+func (d database) do(t testing.TB, text string, args ...any) {
+	t.Helper()
+	if _, err := d.ExecContext(bg, text, args...); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+func (d database) begin(t testing.TB) *sql.Tx {
+	t.Helper()
+	tx, err := d.BeginTx(bg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() }) // no effect after a commit
+	return tx
+}
+
+func acquire(t testing.TB, s lease.Store, name, owner string, ttl time.Duration) lease.Grant {
+	t.Helper()
+	g, err := s.Acquire(bg, name, owner, ttl)
+	if err != nil {
+		t.Fatalf("acquire %q for %q: %v", name, owner, err)
+	}
+	return g
+}
+
+func release(t testing.TB, s lease.Store, g lease.Grant) {
+	t.Helper()
+	if err := s.Release(bg, g); err != nil {
+		t.Fatalf("release %q: %v", g.Name, err)
+	}
+}
