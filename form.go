@@ -20,26 +20,32 @@ const (
 	helloPause   = 200 * time.Millisecond
 )
 
-// formOrJoin finds the cluster of a node whose disk is in none.
-func (n *Node) formOrJoin(ctx context.Context) error {
+// tryToEnter asks the others once and enters the cluster if they agree. An error
+// is one that trying again does not cure.
+func (n *Node) tryToEnter(ctx context.Context) (done bool, err error) {
 	find := n.form
 	if n.cfg.Join != "" {
 		find = n.join
 	}
+	id, found, err := find(ctx)
+	if err != nil || !found {
+		return false, err
+	}
+	return true, n.enter(id)
+}
+
+// keepTrying repeats tryToEnter until it is done or ctx ends.
+func (n *Node) keepTrying(ctx context.Context) error {
 	for {
-		id, found, err := find(ctx)
-		switch {
-		case err != nil:
-			return err
-		case found:
-			return n.enter(id)
-		}
 		pause := time.NewTimer(helloPause)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
 			return context.Cause(ctx)
+		}
+		if done, err := n.tryToEnter(ctx); done || err != nil {
+			return err
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (m *member) takeOver(r *raft.Raft) (*granter.Granter, error) {
 	g := granter.New(granter.Config{
 		Term:         results[0].Term,
 		Clock:        m.n.env.granter,
-		Quorum:       quorum{m},
+		Quorum:       m.quorum(),
 		Apply:        r.Apply,
 		ConfirmLimit: confirmLimit,
 		Ended:        m.fsm.events.ended,

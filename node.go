@@ -21,10 +21,8 @@ import (
 	pb "github.com/raftlease/raftlease/transport/rpc/raftleasev1"
 )
 
-const (
-	formingWait = 3 * time.Second // Open reports what goes wrong within it, Done and Err what comes later
-	serverWait  = time.Second     // for calls under way, when the node stops
-)
+// serverWait is the time that calls under way have when the node stops.
+const serverWait = time.Second
 
 // env is what a node stands on. Tests put other things under it.
 type env struct {
@@ -66,7 +64,7 @@ type Node struct {
 
 	mu       sync.Mutex
 	identity raftstore.Identity // as it is now
-	missing  string // what forming or joining waits for
+	missing  string             // what forming or joining waits for
 	failure  error
 	drain    chan struct{} // closed when jobs shall return
 	draining bool
@@ -158,7 +156,7 @@ func advertised(cfg Config, listened net.Addr) (string, error) {
 }
 
 // findCluster enters the cluster that the disk belongs to, or forms or joins
-// one. What goes wrong soon is its error, what goes wrong later ends the node.
+// one, where it does not wait for the others.
 func (n *Node) findCluster() error {
 	id := n.run
 	switch {
@@ -169,26 +167,16 @@ func (n *Node) findCluster() error {
 		id.Cluster = clusterID(id.Founders)
 		return n.enter(id)
 	}
-	found := make(chan error)
+	// Most of what is wrong shows when the others are asked for the first time.
+	if done, err := n.tryToEnter(n.ctx); done || err != nil {
+		return err
+	}
 	n.background.Go(func() {
-		err := n.formOrJoin(n.ctx)
-		select {
-		case found <- err:
-		case <-n.opened:
-			if err != nil && n.ctx.Err() == nil {
-				n.fail(err)
-			}
-		case <-n.ctx.Done():
+		if err := n.keepTrying(n.ctx); err != nil && n.ctx.Err() == nil {
+			n.fail(err)
 		}
 	})
-	late := time.NewTimer(formingWait)
-	defer late.Stop()
-	select {
-	case err := <-found:
-		return err
-	case <-late.C:
-		return nil
-	}
+	return nil
 }
 
 // enter makes the node a member of the cluster in id, which it remembers first.
