@@ -61,13 +61,17 @@ func (a Anchor) Elapsed() time.Duration { return a.clock.Now().Since(a.at) }
 //
 // A Grant built by hand from Name, Owner and Token can be renewed and released,
 // but has no deadline in this process: its Check fails.
+//
+// The Grant that Run gives to a job is the one that follows its renewals: its
+// Check tells whether the job may still act, and why not.
 type Grant struct {
 	Name  string
 	Owner string
 	Token uint64 // the fencing token, 1 to 2^53-1
 	TTL   time.Duration
 
-	hold *hold
+	hold   *hold
+	tenure *tenure // only in the grant that Run gives to a job
 }
 
 // hold is the private deadline: until after the anchor.
@@ -94,8 +98,12 @@ func (h *hold) remaining() time.Duration {
 }
 
 // WithMargin returns g with a deadline that is earlier by margin, for a holder
-// that needs time to stop. A negative margin is taken as zero.
+// that needs time to stop. A negative margin is taken as zero. The copy of a
+// grant that follows its renewals no longer does.
 func (g Grant) WithMargin(margin time.Duration) Grant {
+	if g.tenure != nil {
+		g = g.tenure.snapshot()
+	}
 	if g.hold != nil && margin > 0 {
 		h := *g.hold
 		h.until -= margin
@@ -107,6 +115,9 @@ func (g Grant) WithMargin(margin time.Duration) Grant {
 // Remaining returns how long the holder may still act, by the local clock; zero
 // when the grant is over or has no deadline in this process.
 func (g Grant) Remaining() time.Duration {
+	if g.tenure != nil {
+		return g.tenure.remaining()
+	}
 	if g.hold == nil {
 		return 0
 	}
@@ -118,6 +129,9 @@ func (g Grant) Remaining() time.Duration {
 // the moment of the call; after a suspend or a clock step only Remaining and
 // Check are right. Zero when the grant has no deadline in this process.
 func (g Grant) Deadline() time.Time {
+	if g.tenure != nil {
+		g = g.tenure.snapshot()
+	}
 	if g.hold == nil {
 		return time.Time{}
 	}
@@ -131,6 +145,9 @@ func (g Grant) Deadline() time.Time {
 // does not know of a release, a break or a loss that the store has already
 // committed; a renewal tells that.
 func (g Grant) Check() error {
+	if g.tenure != nil {
+		return g.tenure.check()
+	}
 	if g.hold != nil && g.hold.remaining() > 0 {
 		return nil
 	}

@@ -1,0 +1,351 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/raftlease/raftlease/lease"
+)
+
+// A job gets what it asked for, for as long as it runs, and no longer.
+func TestRun_HoldsWhileTheJobRuns(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *faulty) {
+		var told events
+		began := false
+		err := lease.Run(bg, s, lease.Job{Name: "x", Owner: "a", TTL: ttl, Events: told.add},
+			func(ctx context.Context, g lease.Grant) error {
+				began = true
+				if g.Name != "x" || g.Owner != "a" || g.Token != 1 || g.TTL != ttl {
+					t.Errorf("grant %+v", g)
+				}
+				for range 60 {
+					time.Sleep(time.Minute)
+					if err := errors.Join(g.Check(), ctx.Err()); err != nil {
+						t.Fatalf("after some minutes: %v", err)
+					}
+					if left := g.Remaining(); left < ttl/2 || left > ttl {
+						t.Errorf("%v remain", left)
+					}
+					if until := time.Until(g.Deadline()); until != g.Remaining() {
+						t.Errorf("the deadline is in %v, and %v remain", until, g.Remaining())
+					}
+					if h := isHeld(t, s, "x"); h.Owner != "a" || h.Token != 1 {
+						t.Errorf("held by %q with token %d", h.Owner, h.Token)
+					}
+				}
+				return nil
+			})
+		if err != nil || !began {
+			t.Errorf("run: %v, began: %v", err, began)
+		}
+		isFree(t, s, "x")
+		wantKinds(t, &told, lease.HoldAcquired, lease.HoldRenewed, lease.HoldReleased)
+		if e, _ := told.first(t, lease.HoldReleased); e.Err != nil || e.Remaining != 0 {
+			t.Errorf("released: %+v", e)
+		}
+		// Every third of a ttl, or up to a fifth earlier.
+		if n := s.count("renew"); n < 3600*3/10 || n > 3600*3/10*5/4+2 {
+			t.Errorf("%d renewals in an hour", n)
+		}
+	})
+}
+
+func TestRun_ReturnsTheErrorOfTheJob(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *faulty) {
+		var kept lease.Grant
+		err := lease.Run(bg, s, lease.Job{Name: "x", TTL: ttl}, func(_ context.Context, g lease.Grant) error {
+			kept = g
+			return errCable
+		})
+		if err != errCable {
+			t.Errorf("%v, want the error of the job", err)
+		}
+		isFree(t, s, "x")
+		lostBecause(t, kept.Check(), lease.ReasonReleased)
+		if kept.Remaining() != 0 {
+			t.Errorf("%v remain of a released grant", kept.Remaining())
+		}
+	})
+}
+
+// Case 13 (G4): the loss comes from the local clock, at the nanosecond, with the
+// reason, whatever is asked first.
+func TestRun_StoreIsCutOff(t *testing.T) {
+	for _, margin := range []time.Duration{0, 3 * time.Second} {
+		inBubble(t, func(t *testing.T, s *faulty) {
+			var told events
+			job := lease.Job{Name: "x", Owner: "a", TTL: ttl, Margin: margin, Events: told.add}
+			var sent, stopped time.Time
+			s.renews = func(ctx context.Context, call func(context.Context) (lease.Grant, error)) (lease.Grant, error) {
+				sent = time.Now()
+				return call(ctx)
+			}
+			err := lease.Run(bg, s, job, func(ctx context.Context, g lease.Grant) error {
+				time.Sleep(time.Minute)
+				s.cut()
+				<-ctx.Done()
+				stopped = time.Now()
+				lostBecause(t, context.Cause(ctx), lease.ReasonExpired)
+				lostBecause(t, g.Check(), lease.ReasonExpired)
+				return nil
+			})
+			lostBecause(t, err, lease.ReasonExpired)
+			if got, want := stopped.Sub(sent), lease.Shorter(ttl)-margin; got != want {
+				t.Errorf("stopped %v after the last renewal was sent, want %v", got, want)
+			}
+			wantKinds(t, &told, lease.HoldAcquired, lease.HoldRenewed, lease.HoldJeopardy, lease.HoldLost, lease.HoldReleased)
+			e, at := told.first(t, lease.HoldJeopardy)
+			if got, want := e.Remaining, stopped.Sub(at); got != want || !errors.Is(e.Err, lease.ErrUnknownOutcome) {
+				t.Errorf("in jeopardy with %v left because %v, and it ends in %v", got, e.Err, want)
+			}
+			if _, at := told.first(t, lease.HoldLost); !at.Equal(stopped) {
+				t.Errorf("told of the loss %v after it", at.Sub(stopped))
+			}
+		})
+	}
+}
+
+// Case 14: one renewal fails, and the hold goes on.
+func TestRun_OneRenewalFails(t *testing.T) {
+	for _, fault := range []struct {
+		name string
+		by   through
+	}{
+		{"not done", fails},
+		{"unknown", hangs},
+		{"an error of another kind", func(context.Context, func(context.Context) (lease.Grant, error)) (lease.Grant, error) {
+			return lease.Grant{}, errCable
+		}},
+		{"the answer of another grant", func(ctx context.Context, call func(context.Context) (lease.Grant, error)) (lease.Grant, error) {
+			g, err := call(ctx)
+			g.Token++
+			return g, err
+		}},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *faulty) {
+				var told events
+				n := 0
+				s.renews = func(ctx context.Context, call func(context.Context) (lease.Grant, error)) (lease.Grant, error) {
+					if n++; n == 3 {
+						return fault.by(ctx, call)
+					}
+					return call(ctx)
+				}
+				err := lease.Run(bg, s, lease.Job{Name: "x", TTL: ttl, Events: told.add}, func(ctx context.Context, g lease.Grant) error {
+					time.Sleep(time.Minute)
+					return errors.Join(ctx.Err(), g.Check())
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				wantKinds(t, &told, lease.HoldAcquired, lease.HoldRenewed, lease.HoldJeopardy, lease.HoldRenewed, lease.HoldReleased)
+			})
+		})
+	}
+}
+
+// Case 4: a store that has no leader for a while loses nobody.
+func TestRun_RenewalsRetryThroughAnElection(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *faulty) {
+		err := lease.Run(bg, s, lease.Job{Name: "x", TTL: ttl}, func(ctx context.Context, g lease.Grant) error {
+			for range 20 {
+				s.sets(func() { s.renews = fails })
+				time.Sleep(5 * time.Second)
+				s.noCut()
+				time.Sleep(3 * time.Second)
+				if err := errors.Join(ctx.Err(), g.Check()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A refusal ends the hold at once and says who has the name now.
+func TestRun_RefusedRenewal(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *faulty) {
+		var told events
+		var kept lease.Grant
+		begun := time.Now()
+		err := lease.Run(bg, s, lease.Job{Name: "x", Owner: "a", TTL: ttl, Events: told.add}, func(ctx context.Context, g lease.Grant) error {
+			kept = g
+			if _, err := s.Break(bg, "x"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Store.Acquire(bg, "x", "b", ttl); err != nil {
+				t.Fatal(err)
+			}
+			<-ctx.Done()
+			if err := g.Check(); err == nil {
+				t.Error("the context has ended, and the check is good")
+			}
+			return context.Cause(ctx)
+		})
+		l := lostBecause(t, err, lease.ReasonTaken)
+		if want := (lease.LostError{Name: "x", Owner: "a", Token: 1, Reason: lease.ReasonTaken, NewOwner: "b", NewToken: 2}); *l != want {
+			t.Errorf("lost: %+v, want %+v", *l, want)
+		}
+		if d := time.Since(begun); d > ttl/3 {
+			t.Errorf("stopped after %v, want at the first renewal", d)
+		}
+		wantKinds(t, &told, lease.HoldAcquired, lease.HoldLost)
+		lostBecause(t, kept.Check(), lease.ReasonTaken)
+		if n := s.count("release"); n != 0 {
+			t.Errorf("%d releases of a grant that is another's", n)
+		}
+		isHeld(t, s, "x")
+	})
+}
+
+func TestRun_BrokenByAnOperator(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *faulty) {
+		err := lease.Run(bg, s, lease.Job{Name: "x", TTL: ttl}, func(ctx context.Context, g lease.Grant) error {
+			if _, err := s.Break(bg, "x"); err != nil {
+				t.Fatal(err)
+			}
+			return untilEnd(ctx, g)
+		})
+		lostBecause(t, err, lease.ReasonBroken)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want that it is also what the job returned", err)
+		}
+	})
+}
+
+func TestRun_StoreWasClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *faulty) {
+		err := lease.Run(bg, s, lease.Job{Name: "x", TTL: ttl}, func(ctx context.Context, _ lease.Grant) error {
+			s.Close()
+			<-ctx.Done()
+			return nil
+		})
+		lostBecause(t, err, lease.ReasonClosed)
+	})
+}
+
+// Case 17: a slow job keeps the lease through the shutdown, until it returned.
+func TestRun_SlowJobOnShutdown(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *faulty) {
+		ctx, cancel := context.WithCancel(bg)
+		var returned time.Time
+		var releasedAt time.Time
+		s.releases = func(ctx context.Context, call func(context.Context) error) error {
+			releasedAt = time.Now()
+			if err := ctx.Err(); err != nil {
+				t.Errorf("the release's context has ended: %v", err)
+			}
+			return call(ctx)
+		}
+		err := lease.Run(ctx, s, lease.Job{Name: "x", Owner: "a", TTL: ttl}, func(ctx context.Context, g lease.Grant) error {
+			time.AfterFunc(time.Second, cancel)
+			<-ctx.Done()
+			for range 10 {
+				time.Sleep(ttl)
+				if err := g.Check(); err != nil {
+					t.Errorf("while stopping: %v", err)
+				}
+				isHeld(t, s, "x")
+			}
+			returned = time.Now()
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if !releasedAt.Equal(returned) {
+			t.Errorf("released %v after the job returned", releasedAt.Sub(returned))
+		}
+		isFree(t, s, "x")
+	})
+}
+
+// Case 16: cancelled during a renewal, the lease is really free at once.
+func TestRun_CancelledDuringARenewal(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, s *faulty) {
+			ctx, cancel := context.WithCancel(bg)
+			s.renews = func(ctx context.Context, call func(context.Context) (lease.Grant, error)) (lease.Grant, error) {
+				cancel()
+				<-ctx.Done() // which must not wait for a timeout
+				if !done {
+					return lease.Grant{}, lease.ErrUnknownOutcome
+				}
+				return call(context.WithoutCancel(ctx)) // it arrived at the store after all
+			}
+			var at time.Time
+			err := lease.Run(ctx, s, lease.Job{Name: "x", TTL: ttl}, func(ctx context.Context, g lease.Grant) error {
+				defer func() { at = time.Now() }()
+				return untilEnd(ctx, g)
+			})
+			if !errors.Is(err, context.Canceled) || errors.Is(err, lease.ErrLost) {
+				t.Errorf("%v, want that it was cancelled", err)
+			}
+			if d := time.Since(at); d != 0 {
+				t.Errorf("returned %v after the job", d)
+			}
+			isFree(t, s, "x")
+		})
+	}
+}
+
+// Case 20: a job that returns or panics or ends its goroutine is renewed no more.
+func TestRun_RenewingStops(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		ends func()
+	}{
+		{"return", func() {}},
+		{"panic", func() { panic("boom") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *faulty) {
+				func() {
+					defer func() {
+						if r := recover(); (r != nil) != (c.name == "panic") || r != nil && r != "boom" {
+							t.Errorf("recovered %v", r)
+						}
+						isFree(t, s, "x") // before the panic goes on
+					}()
+					_ = lease.Run(bg, s, lease.Job{Name: "x", TTL: ttl, AtLeast: 5 * time.Second}, func(context.Context, lease.Grant) error {
+						time.Sleep(4 * time.Second)
+						c.ends()
+						return nil
+					})
+				}()
+				renewals := s.count("renew")
+				if renewals == 0 {
+					t.Error("never renewed")
+				}
+				time.Sleep(time.Hour)
+				if n := s.count("renew"); n != renewals {
+					t.Errorf("%d renewals after the end", n-renewals)
+				}
+			})
+		})
+	}
+}
+
+func TestRun_JobThatEndsItsGoroutine(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *faulty) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = lease.Run(bg, s, lease.Job{Name: "x", TTL: ttl}, func(context.Context, lease.Grant) error {
+				runtime.Goexit()
+				return nil
+			})
+		}()
+		<-done
+		synctest.Wait()
+		isFree(t, s, "x")
+	})
+}
