@@ -38,10 +38,14 @@ func (c *Client) acquire(ctx context.Context, v call, k claimKey, ttl time.Durat
 	err := c.do(ctx, v, func(ctx context.Context, addr string) error {
 		anchor := lease.NewAnchor()
 		resp, err := c.rpc.Lease(addr).Acquire(ctx, req)
-		if err == nil {
-			g = granted(anchor, req, resp)
+		if err != nil {
+			return err
 		}
-		return err
+		if t := resp.GetToken(); t == 0 || t > lease.MaxToken {
+			return fmt.Errorf("answer with token %d, want 1 to 2^53-1", t) // G2: no grant that others could not tell apart
+		}
+		g = granted(anchor, req, resp)
+		return nil
 	})
 	if err != nil {
 		return lease.Grant{}, err

@@ -35,10 +35,12 @@ type member struct {
 	// besides nil is the answer.
 	intercept func(ctx context.Context, verb string) error
 	// answer, if set, may hold an answer back or replace it by an error.
-	answer func(ctx context.Context, verb string) error
-	server *rpc.Server
-	served chan error
-	once   sync.Once
+	answer  func(ctx context.Context, verb string) error
+	lease   raftleasev1connect.LeaseServiceHandler // defaults to one that serves store
+	cluster raftleasev1connect.ClusterServiceHandler
+	server  *rpc.Server
+	served  chan error
+	once    sync.Once
 }
 
 // start starts a member of the given store on a port of its own.
@@ -49,10 +51,11 @@ func start(t testing.TB, store *memstore.Store, set ...func(*member)) *member {
 		t.Fatal(err)
 	}
 	m := &member{addr: ln.Addr().String(), store: store, served: make(chan error, 1)}
+	m.lease, m.cluster = leases{m}, m
 	for _, f := range set {
 		f(m)
 	}
-	m.server = rpc.NewServer(rpc.ServerConfig{Lease: leases{m}, Cluster: m, Peer: m})
+	m.server = rpc.NewServer(rpc.ServerConfig{Lease: m.lease, Cluster: m.cluster, Peer: m})
 	go func() { m.served <- m.server.Serve(ln) }()
 	t.Cleanup(func() { m.stop(t) })
 	return m
