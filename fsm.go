@@ -27,6 +27,7 @@ type fsm struct {
 	mu      sync.RWMutex
 	err     error
 	granter *granter.Granter // follows every entry; nil until the node first leads
+	moved   chan struct{}    // closed when the index has risen; nil while nobody waits
 }
 
 func newFSM(clusterID string, broken func(error), configured func()) *fsm {
@@ -40,6 +41,25 @@ func (f *fsm) follow(g *granter.Granter) {
 	defer f.mu.Unlock()
 	g.TakeOver(f.machine)
 	f.granter = g
+}
+
+// position returns the index of the last entry applied, and a channel that is
+// closed when it has risen.
+func (f *fsm) position() (uint64, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.moved == nil {
+		f.moved = make(chan struct{})
+	}
+	return f.machine.Index(), f.moved
+}
+
+// move wakes those who wait for an index. f.mu is held.
+func (f *fsm) move() {
+	if f.moved != nil {
+		close(f.moved)
+		f.moved = nil
+	}
 }
 
 // Apply implements raft.FSM. It returns []state.Result or an error.
@@ -62,6 +82,7 @@ func (f *fsm) Apply(log *raft.Log) any {
 	if f.granter != nil {
 		f.granter.Applied(log.Term, e, results)
 	}
+	f.move()
 	return results
 }
 
@@ -96,6 +117,7 @@ func (f *fsm) restore(r io.Reader) error {
 	}
 	f.err = nil
 	f.events.reset(f.machine.Index())
+	f.move()
 	return nil
 }
 

@@ -103,18 +103,23 @@ func (n *Node) local(ctx context.Context) (*member, error) {
 	}
 }
 
-// Watch implements lease.Watcher from the state of this node, which may be a
-// little behind the leader's and never goes back. fn runs on the caller's
-// goroutine and may call the node.
+// Watch implements lease.Watcher from the state of this node. What it reports
+// first contains everything that was acknowledged, by whichever node, before the
+// call; later it may be a little behind the leader, and it never goes back. A
+// watch that resumes asks nobody else. fn runs on the caller's goroutine and may
+// call the node.
 func (n *Node) Watch(ctx context.Context, prefix string, after uint64, fn func(lease.Event) error) error {
 	if err := lease.CheckPrefix(prefix); err != nil {
 		return err
 	}
+	resume := after > 0
 	m, err := n.local(ctx)
+	if err == nil && !resume {
+		err = n.catchUp(ctx, m)
+	}
 	if err != nil {
 		return fmt.Errorf("watch leases: %w", err)
 	}
-	resume := after > 0
 	for {
 		events, index, changed := m.fsm.since(prefix, after, resume)
 		for _, e := range events {
@@ -136,6 +141,29 @@ func (n *Node) Watch(ctx context.Context, prefix string, after uint64, fn func(l
 		}
 		if ctx.Err() != nil || n.ctx.Err() != nil {
 			return fmt.Errorf("watch leases: %w", n.gaveUp(ctx, false))
+		}
+	}
+}
+
+// catchUp waits until this node has applied everything that was acknowledged
+// before the call.
+func (n *Node) catchUp(ctx context.Context, m *member) error {
+	// No name begins with NUL: only the index is wanted.
+	r, _, err := n.do(ctx, &pb.Operation{Op: &pb.Operation_List{List: &pb.ListRequest{Prefix: "\x00"}}})
+	if err != nil {
+		return err
+	}
+	for {
+		index, moved := m.fsm.position()
+		if index >= r.GetList().GetAppliedIndex() {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return n.gaveUp(ctx, false)
+		case <-n.ctx.Done():
+			return n.gaveUp(ctx, false)
 		}
 	}
 }

@@ -34,7 +34,8 @@ type Watcher interface {
 	// order, from the first change after index on, until ctx ends or fn
 	// returns an error, which it returns. With after 0, or when the store no
 	// longer has the changes after that index, it first reports the present
-	// state (EventState …, EventSynced). To resume, pass the Index of the last
+	// state (EventState …, EventSynced), with everything acknowledged before
+	// the call in it. To resume, pass the Index of the last
 	// event whose successors have a larger Index.
 	Watch(ctx context.Context, prefix string, after uint64, fn func(Event) error) error
 }
