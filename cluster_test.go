@@ -29,6 +29,17 @@ type testCluster struct {
 // openCluster opens nodes with these ids and waits until all are ready.
 func openCluster(t testing.TB, ids ...string) *testCluster {
 	t.Helper()
+	c := prepare(t, ids...)
+	for _, id := range ids {
+		c.start(id)
+	}
+	c.ready()
+	return c
+}
+
+// prepare makes a cluster whose nodes are not started yet.
+func prepare(t testing.TB, ids ...string) *testCluster {
+	t.Helper()
 	c := &testCluster{t: t, dir: t.TempDir(), peers: map[string]string{}, nodes: map[string]*Node{}}
 	for _, id := range ids {
 		c.peers[id] = freeAddr(t)
@@ -38,10 +49,6 @@ func openCluster(t testing.TB, ids ...string) *testCluster {
 			n.Close()
 		}
 	})
-	for _, id := range ids {
-		c.start(id)
-	}
-	c.ready()
 	return c
 }
 
@@ -153,4 +160,8 @@ func testLogger(t testing.TB) hclog.Logger {
 		return hclog.NewNullLogger()
 	}
 	return hclog.New(&hclog.LoggerOptions{Name: fmt.Sprintf("%.20s", t.Name()), Level: hclog.Debug})
+}
+
+func contextWithTimeout(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), d)
 }

@@ -54,13 +54,13 @@ func (m *member) settleOnce(ctx context.Context, reclaimed *bool) (time.Duration
 		return settlePause, m.askToJoin(ctx)
 	case !known:
 		return settlePause, m.removed(ctx, servers)
+	case string(self.Address) != m.n.addr:
+		m.tried("tell the new address", m.moved(ctx, servers))
+		return settlePause, nil
 	case leader == "" && m.lonely():
 		return lonelyPause, m.removed(ctx, servers)
 	case leader == "":
 		return lonelyPause, nil
-	case string(self.Address) != m.n.addr:
-		m.tried("tell the new address", m.n.AddMember(ctx, m.n.cfg.ID, m.n.addr))
-		return settlePause, nil
 	case self.Suffrage != raft.Voter:
 		if r := m.raft.Load(); r.AppliedIndex() > 0 && r.AppliedIndex()+caughtUp >= r.CommitIndex() {
 			m.tried("ask for a vote", m.n.Promote(ctx, m.n.cfg.ID))
@@ -112,6 +112,27 @@ func (m *member) askToJoin(ctx context.Context) error {
 	}
 	m.tried("ask to be added", err)
 	return nil
+}
+
+// moved tells the cluster this node's new address. The leader may be unable to
+// reach this node for as long as it does not know it, so any member will do.
+func (m *member) moved(ctx context.Context, servers []raft.Server) error {
+	if leader, _ := m.leader(); leader != "" {
+		return m.n.AddMember(ctx, m.n.cfg.ID, m.n.addr)
+	}
+	var errs []error
+	for _, s := range servers {
+		if string(s.ID) == m.n.cfg.ID {
+			continue
+		}
+		req := &pb.AddMemberRequest{Id: m.n.cfg.ID, Address: m.n.addr}
+		if _, err := m.n.clients.Cluster(string(s.Address)).AddMember(ctx, req); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		return nil
+	}
+	return errors.Join(errs...)
 }
 
 // removed asks the others whether this node is still a member. Only who leads
