@@ -112,6 +112,16 @@ func TestFile_NoSuchDirectory(t *testing.T) {
 	}
 }
 
+// The highest mark counts, in whatever order a file has them.
+func TestFile_HighestLineCounts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "marks")
+	text := "{\"name\":\"x\",\"token\":9}\n{\"name\":\"x\",\"token\":7}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	raise(t, openFile(t, path), "x", 1, 9)
+}
+
 // After an error of the disk nothing is admitted.
 func TestFile_WriteFails(t *testing.T) {
 	f := openFile(t, filepath.Join(t.TempDir(), "marks"))

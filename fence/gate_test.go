@@ -177,6 +177,38 @@ func TestGate_WaitingEndsWithTheContext(t *testing.T) {
 	})
 }
 
+// Whoever waits is refused as soon as a larger token comes, not only at its turn.
+func TestGate_WaiterIsOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(NewMemory())
+		stuck := make(chan struct{})
+		var all sync.WaitGroup
+		all.Go(func() {
+			_ = g.Do(bg, "x", 7, func(context.Context) error { <-stuck; return nil })
+		})
+		synctest.Wait()
+		waiter := make(chan error, 1)
+		all.Go(func() {
+			waiter <- g.Do(bg, "x", 8, func(context.Context) error { t.Error("8 acted"); return nil })
+		})
+		synctest.Wait()
+		all.Go(func() {
+			if err := g.Do(bg, "x", 9, func(context.Context) error { return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		select {
+		case err := <-waiter:
+			isStale(t, err, 8, 9)
+		default:
+			t.Error("8 still waits, and can never act")
+		}
+		close(stuck)
+		all.Wait()
+	})
+}
+
 // watchedMarks lets a test act between the call and the answer.
 type watchedMarks struct {
 	Marks
