@@ -81,7 +81,12 @@ func (s *Store) verdict(err error) verdict {
 	var unsent notSent
 	var safe interface{ SafeToRetry() bool } // pgx, which has sent nothing then
 	switch {
-	case err == nil, errors.As(err, &unsent):
+	case err == nil:
+		return undone
+	case errors.As(err, &unsent):
+		if s.dialect.judge(err) == repeat { // opening a connection to SQLite may find it busy
+			return repeat
+		}
 		return undone
 	case errors.Is(err, driver.ErrBadConn):
 		return repeat
