@@ -209,15 +209,16 @@ func TestGate_WaiterIsOvertaken(t *testing.T) {
 	})
 }
 
-// watchedMarks lets a test act between the call and the answer.
-type watchedMarks struct {
+// slowMarks takes its time before and after.
+type slowMarks struct {
 	Marks
-	before func(token uint64)
+	pause func()
 }
 
-func (w watchedMarks) Raise(ctx context.Context, name string, token uint64) (uint64, error) {
-	w.before(token)
-	return w.Marks.Raise(ctx, name, token)
+func (s slowMarks) Raise(ctx context.Context, name string, token uint64) (uint64, error) {
+	s.pause()
+	defer s.pause()
+	return s.Marks.Raise(ctx, name, token)
 }
 
 // However acts come, a smaller token never begins after a larger one and never
@@ -225,7 +226,7 @@ func (w watchedMarks) Raise(ctx context.Context, name string, token uint64) (uin
 func TestGate_OrderOfActs(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		tokens := rapid.SliceOfN(rapid.Uint64Range(1, 5), 2, 20).Draw(r, "tokens")
-		pauses := rapid.SliceOfN(rapid.IntRange(0, 5), len(tokens)*3, len(tokens)*3).Draw(r, "pauses")
+		pauses := rapid.SliceOfN(rapid.IntRange(0, 5), len(tokens)*4, len(tokens)*4).Draw(r, "pauses")
 		synctest.Test(t, func(t *testing.T) {
 			n := 0
 			var mu sync.Mutex
@@ -236,7 +237,7 @@ func TestGate_OrderOfActs(t *testing.T) {
 				mu.Unlock()
 				time.Sleep(time.Duration(d) * time.Second)
 			}
-			g := NewGate(watchedMarks{NewMemory(), func(uint64) { pause() }})
+			g := NewGate(slowMarks{NewMemory(), pause})
 			var highest uint64
 			inside := map[uint64]int{}
 			var all sync.WaitGroup
