@@ -67,7 +67,7 @@ func (m *member) takeOver(r *raft.Raft) (*granter.Granter, error) {
 	}
 	g := granter.New(granter.Config{
 		Term:         results[0].Term,
-		Clock:        m.n.env.granter,
+		Clock:        m.n.on.Granter,
 		Quorum:       m.quorum(),
 		Apply:        r.Apply,
 		ConfirmLimit: confirmLimit,

@@ -140,7 +140,7 @@ func (n *Node) do(ctx context.Context, op *pb.Operation) (*pb.OperationResult, l
 			}
 			continue
 		}
-		sent := lease.AnchorOn(n.env.holder)
+		sent := lease.AnchorOn(n.on.Holder)
 		r := m.once(call, op)
 		switch r.Outcome {
 		case pb.Outcome_OUTCOME_DONE:

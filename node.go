@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
-	"github.com/raftlease/raftlease/internal/clock"
+	"github.com/raftlease/raftlease/internal/foundation"
 	"github.com/raftlease/raftlease/internal/raftstore"
 	"github.com/raftlease/raftlease/lease"
 	"github.com/raftlease/raftlease/transport"
@@ -24,14 +24,6 @@ import (
 // serverWait is the time that calls under way have when the node stops.
 const serverWait = time.Second
 
-// env is what a node stands on. Tests put other things under it.
-type env struct {
-	network transport.Network
-	disk    raftstore.Disk
-	holder  clock.Holder
-	granter clock.Granter
-}
-
 // Node is one member of a cluster, and a lease store for the service that embeds
 // it. All methods are safe for concurrent use.
 //
@@ -40,7 +32,7 @@ type env struct {
 // ends; give every call a context that ends.
 type Node struct {
 	cfg  Config
-	env  env
+	on   foundation.Foundation
 	log  hclog.Logger
 	jobs atomic.Uint64 // JobOwner names handed out
 
@@ -77,21 +69,18 @@ type Node struct {
 // or peer is to blame, and nothing is left behind then. What goes wrong later
 // closes the node, see Done and Err.
 func Open(cfg Config) (*Node, error) {
-	return open(cfg, env{
-		network: transport.TCP(),
-		disk:    raftstore.Directory(cfg.Dir),
-		holder:  clock.System(),
-		granter: clock.Monotonic(),
-	})
+	return OpenOn(cfg, foundation.Machine(cfg.Dir))
 }
 
-func open(cfg Config, e env) (*Node, error) {
+// OpenOn is Open on another network, disk and other clocks than the machine's.
+// It is for this module's own simulation: nobody else can name a Foundation.
+func OpenOn(cfg Config, on foundation.Foundation) (*Node, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("open node: %w", err)
 	}
 	cfg = cfg.withDefaults()
 	n := &Node{
-		cfg: cfg, env: e, log: cfg.Logger.With("node", cfg.ID),
+		cfg: cfg, on: on, log: cfg.Logger.With("node", cfg.ID),
 		opened: make(chan struct{}), formed: make(chan struct{}), done: make(chan struct{}), drain: make(chan struct{}),
 	}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
@@ -105,7 +94,7 @@ func open(cfg Config, e env) (*Node, error) {
 // start opens everything from the disk up.
 func (n *Node) start() error {
 	var err error
-	n.disk, err = raftstore.Open(n.env.disk, raftstore.Options{
+	n.disk, err = raftstore.Open(n.on.Disk, raftstore.Options{
 		Node: n.cfg.ID, WriteLimit: n.cfg.DiskTimeout, Failed: n.fail, Logger: n.log,
 	})
 	if err != nil {
@@ -114,7 +103,7 @@ func (n *Node) start() error {
 	n.run = n.disk.Identity()
 	n.identity = n.run
 	n.mux, err = transport.Listen(transport.Config{
-		Network: n.env.network, Addr: n.cfg.Listen, Insecure: n.cfg.Insecure, Logger: n.log,
+		Network: n.on.Network, Addr: n.cfg.Listen, Insecure: n.cfg.Insecure, Logger: n.log,
 	})
 	if err != nil {
 		return err
@@ -122,7 +111,7 @@ func (n *Node) start() error {
 	if n.addr, err = advertised(n.cfg, n.mux.Addr()); err != nil {
 		return err
 	}
-	n.clients = rpc.NewClients(n.env.network.Dial)
+	n.clients = rpc.NewClients(n.on.Network.Dial)
 	n.server = rpc.NewServer(rpc.ServerConfig{
 		Lease: leaseService{n}, Cluster: clusterService{n}, Peer: peerService{n}, Logger: n.log,
 	})

@@ -266,7 +266,5 @@ func slowWatcher(e *env) {
 	}
 	last := e.acquire(e.store(0), e.name("last"), "a", e.long)
 	other := e.watch(e.store(0), e.prefix, 0)
-	// A store may report from a copy that is a little behind.
-	state, granted := is(lease.EventState, last.Name), is(lease.EventGranted, last.Name)
-	other.until(e, "the last", func(v lease.Event) bool { return state(v) || granted(v) })
+	other.until(e, "the last", is(lease.EventState, last.Name))
 }

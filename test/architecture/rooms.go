@@ -72,7 +72,7 @@ var Rooms = []Room{
 	{Path: "bench", Tree: true, Top: true, May: []string{anyRoom, anyModule}},
 
 	{Path: ".", Never: heavy, May: []string{
-		"internal/granter", "internal/raftstore", "internal/state", "internal/wire", "internal/clock",
+		"internal/foundation", "internal/granter", "internal/raftstore", "internal/state", "internal/wire", "internal/clock",
 		"transport", "transport/rpc", generated, "lease",
 		raft, raftboltdb, bbolt, hclog, connect, protobuf,
 	}},
@@ -86,6 +86,7 @@ var Rooms = []Room{
 	{Path: "internal/granter", Never: heavy, May: []string{
 		"internal/state", "internal/clock", "lease", generated, raft, hclog, protobuf,
 	}},
+	{Path: "internal/foundation", Never: heavy, May: []string{"internal/clock", "internal/raftstore", "transport"}},
 	{Path: "internal/raftstore", Never: heavy, May: []string{raft, raftboltdb, bbolt, hclog}},
 	{Path: "internal/wire", Never: light, May: []string{"lease", generated, connect, protobuf}},
 
