@@ -2,8 +2,11 @@ package rpc
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
 
 	"connectrpc.com/connect"
 
@@ -16,6 +19,7 @@ type Dialer func(ctx context.Context, addr string) (net.Conn, error)
 // Clients are the clients of all services on all nodes. Calls to one address
 // share a connection. Safe for concurrent use.
 type Clients struct {
+	conns     *conns
 	transport *http.Transport
 	http      *http.Client
 }
@@ -24,12 +28,13 @@ type Clients struct {
 func NewClients(dial Dialer) *Clients {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
+	conns := newConns(dial)
 	t := &http.Transport{
 		Protocols: &protocols,
 		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
-			conn, err := dial(ctx, addr)
+			conn, err := conns.dial(ctx, addr)
 			if err != nil {
-				return nil, &dialError{addr, err}
+				return nil, notSentError{fmt.Errorf("dial %q: %w", addr, err)}
 			}
 			return conn, nil
 		},
@@ -37,17 +42,39 @@ func NewClients(dial Dialer) *Clients {
 		IdleConnTimeout:    idleTimeout,
 		DisableCompression: true,
 	}
-	return &Clients{transport: t, http: &http.Client{
+	return &Clients{conns: conns, transport: t, http: &http.Client{
 		Transport:     t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// Close closes the connections that have no call under way; calls under way end
-// with their contexts.
-func (c *Clients) Close() { c.transport.CloseIdleConnections() }
+// Close closes all connections, which ends the calls under way, and gives up
+// those that are being opened. Later calls fail as not sent. Idempotent.
+func (c *Clients) Close() {
+	c.conns.close()
+	c.transport.CloseIdleConnections()
+}
+
+// mark marks the calls that ended before they had a connection, which is more
+// than those that could not connect: a context may have ended meanwhile. A
+// connection that comes later is not used, since HTTP/2 looks at the context
+// before it writes a request.
+func mark(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+		var connected atomic.Bool
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+			GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+		})
+		res, err := next(ctx, r)
+		if err != nil && !connected.Load() {
+			err = notSentError{err}
+		}
+		return res, err
+	}
+}
 
 var clientOptions = []connect.ClientOption{
+	connect.WithInterceptors(connect.UnaryInterceptorFunc(mark)),
 	connect.WithReadMaxBytes(maxResponse),
 	connect.WithSendMaxBytes(maxRequest),
 	connect.WithAcceptCompression("gzip", nil, nil), // on one network the time is worth more than the bytes

@@ -18,9 +18,14 @@ const (
 	// leases.
 	maxResponse = 64 << 20
 
+	dialTimeout = 5 * time.Second
 	pingAfter   = 5 * time.Second // of silence on a connection
 	pingTimeout = 3 * time.Second
 	idleTimeout = 2 * time.Minute
+
+	// lateTimeout is how long Server.Close waits for handlers that are still
+	// busy after their contexts and their connections have ended.
+	lateTimeout = time.Second
 
 	// maxStreams is the number of calls under way on one connection; every
 	// parked waiter is one.

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"errors"
-	"fmt"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
@@ -52,19 +51,14 @@ func Detail(err error) *pb.ErrorDetail {
 	return nil
 }
 
-// dialError marks a call that never left this process.
-type dialError struct {
-	addr string
-	err  error
-}
+// notSentError marks a call that never left this process.
+type notSentError struct{ error }
 
-func (e *dialError) Error() string { return fmt.Sprintf("dial %q: %v", e.addr, e.err) }
-
-func (e *dialError) Unwrap() error { return e.err }
+func (e notSentError) Unwrap() error { return e.error }
 
 // NotSent reports whether the call that returned err never left this process, so
 // that nothing can have been done.
 func NotSent(err error) bool {
-	var e *dialError
+	var e notSentError
 	return errors.As(err, &e)
 }

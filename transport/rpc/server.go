@@ -8,10 +8,12 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/hashicorp/go-hclog"
 
+	pb "github.com/raftlease/raftlease/transport/rpc/raftleasev1"
 	"github.com/raftlease/raftlease/transport/rpc/raftleasev1/raftleasev1connect"
 )
 
@@ -25,9 +27,14 @@ type ServerConfig struct {
 
 // Server serves the services on one listener.
 type Server struct {
-	http   http.Server
-	cancel context.CancelFunc
-	calls  sync.WaitGroup
+	http    http.Server
+	cancel  context.CancelFunc
+	stopped *connect.ErrorWriter // for calls that come after Close
+
+	mu     sync.Mutex
+	closed bool
+	calls  int           // under way
+	ended  chan struct{} // closed when Close has begun and no call is under way
 }
 
 // NewServer returns a server that serves nothing yet.
@@ -52,11 +59,14 @@ func NewServer(cfg ServerConfig) *Server {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{cancel: cancel}
+	s := &Server{cancel: cancel, stopped: connect.NewErrorWriter(opts), ended: make(chan struct{})}
 	s.http = http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.calls.Add(1)
-			defer s.calls.Done()
+			if !s.begin() {
+				s.refuse(w, r)
+				return
+			}
+			defer s.end()
 			mux.ServeHTTP(w, r)
 		}),
 		Protocols:         &protocols,
@@ -79,16 +89,57 @@ func (s *Server) Serve(ln net.Listener) error {
 	return nil
 }
 
-// Close takes no more calls, cancels the contexts of those under way, gives
-// them until ctx ends to answer, closes all connections and waits for the
-// handlers.
+// begin notes a call; false after Close.
+func (s *Server) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.calls++
+	}
+	return !s.closed
+}
+
+func (s *Server) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls--
+	if s.closed && s.calls == 0 {
+		close(s.ended)
+	}
+}
+
+// refuse answers a call that came after Close. The detail says that nothing was
+// done: without one the caller could not know.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
+	// An error of writing means that the caller is gone.
+	_ = s.stopped.Write(w, r, Error(&pb.ErrorDetail{Code: pb.ErrorCode_ERROR_CODE_CLOSED}, "this member is stopping"))
+}
+
+// Close refuses new calls, cancels the contexts of those under way, gives them
+// until ctx ends to answer, closes all connections and waits for the handlers.
+// It is an error if some have not returned a second later; they are left
+// behind. Idempotent.
 func (s *Server) Close(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.closed && s.calls == 0 {
+		close(s.ended)
+	}
+	s.closed = true
+	s.mu.Unlock()
 	s.cancel()
 	err := s.http.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		err = nil // they had their time
 	}
 	err = errors.Join(err, s.http.Close())
-	s.calls.Wait()
+	late := time.NewTimer(lateTimeout)
+	defer late.Stop()
+	select {
+	case <-s.ended:
+	case <-late.C:
+		s.mu.Lock()
+		err = errors.Join(err, fmt.Errorf("close server: %d calls still run %v after their contexts ended", s.calls, lateTimeout))
+		s.mu.Unlock()
+	}
 	return err
 }
