@@ -23,7 +23,6 @@ func (s *Store) Acquire(ctx context.Context, name, owner string, ttl time.Durati
 
 func (s *Store) acquire(ctx context.Context, name, owner string, ttl time.Duration) (lease.Grant, error) {
 	for p := (pause{}); ; {
-		anchor := lease.AnchorOn(s.config.Holder)
 		seen, err := s.read(ctx, name)
 		switch {
 		case err != nil:
@@ -36,6 +35,7 @@ func (s *Store) acquire(ctx context.Context, name, owner string, ttl time.Durati
 		case seen.live() && seen.owner != owner:
 			return lease.Grant{}, seen.held(name)
 		}
+		var anchor lease.Anchor
 		token, done, err := s.change(ctx, &anchor, s.text.acquire, name, owner, seen.token, ttl.Milliseconds(), length(ttl))
 		switch {
 		case err != nil:
@@ -66,7 +66,7 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant, ttl time.Duration) (le
 	if err := lease.CheckRenew(g, ttl, s.config.Limits); err != nil {
 		return lease.Grant{}, err
 	}
-	anchor := lease.AnchorOn(s.config.Holder)
+	var anchor lease.Anchor
 	err := s.changeLive(ctx, g, &anchor, s.text.renew, g.Name, g.Owner, int64(g.Token), ttl.Milliseconds(), length(ttl))
 	if err != nil {
 		return lease.Grant{}, about("renew", g.Name, err)
