@@ -1,10 +1,8 @@
 package sqltest
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -19,22 +17,11 @@ import (
 func hostile(t *testing.T, test func(t *testing.T, d database)) {
 	t.Helper()
 	t.Run("sqlite without a busy timeout", func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "leases.db")
-		open := func(t testing.TB) *sql.DB {
-			t.Helper()
-			return openDB(t, "sqlite", "file:"+path+"?_pragma=journal_mode(wal)&_pragma=busy_timeout(0)&_pragma=synchronous(off)")
-		}
-		test(t, database{DB: open(t), dialect: sqlstore.SQLite, table: "leases", again: open})
+		test(t, onSQLiteWith(t, "&_pragma=busy_timeout(0)"))
 	})
 	t.Run("postgres with serialisable transactions", func(t *testing.T) {
-		openPostgres(t)
-		s, _ := thePostgres()
-		open := func(t testing.TB) *sql.DB {
-			t.Helper()
-			return openDB(t, "pgx", s.dsn()+" default_transaction_isolation=serializable timezone=Asia/Kathmandu"+
-				" default_query_exec_mode=simple_protocol") // as poolers of transactions need
-		}
-		test(t, database{DB: open(t), dialect: sqlstore.Postgres, table: uniqueTable(), again: open})
+		test(t, onPostgresWith(t, " default_transaction_isolation=serializable timezone=Asia/Kathmandu"+
+			" default_query_exec_mode=simple_protocol")) // the last as poolers of transactions need it
 	})
 }
 
@@ -98,12 +85,7 @@ func oneWon(t testing.TB, won []lease.Grant, refused []*lease.HeldError) {
 
 // Case 24: a real dead-lock, in which the store is the one that is told.
 func TestStore_DeadLock(t *testing.T) {
-	openPostgres(t)
-	server, _ := thePostgres()
-	d := database{
-		DB:      openDB(t, "pgx", server.dsn()+" deadlock_timeout=2s"),
-		dialect: sqlstore.Postgres, table: uniqueTable(), again: openPostgres,
-	}
+	d := onPostgresWith(t, " deadlock_timeout=2s")
 	s := d.store(t)
 	first := acquire(t, s, "job", "a", time.Minute)
 	release(t, s, first)

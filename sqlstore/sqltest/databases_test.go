@@ -27,8 +27,20 @@ type database struct {
 	*sql.DB
 	dialect sqlstore.Dialect
 	table   string
-	// again opens another handle, as another process would.
-	again func(t testing.TB) *sql.DB
+	driver  string
+	dsn     string
+}
+
+// open returns the database at that address.
+func open(t testing.TB, d sqlstore.Dialect, driver, dsn, table string) database {
+	t.Helper()
+	return database{DB: openDB(t, driver, dsn), dialect: d, table: table, driver: driver, dsn: dsn}
+}
+
+// again returns another handle, as another process would have.
+func (d database) again(t testing.TB) *sql.DB {
+	t.Helper()
+	return openDB(t, d.driver, d.dsn)
 }
 
 // onEach runs a test on every database that there is.
@@ -46,21 +58,25 @@ func onEach(t *testing.T, test func(t *testing.T, d database)) {
 
 func onSQLite(t testing.TB) database {
 	t.Helper()
-	return onSQLiteFile(t, filepath.Join(t.TempDir(), "leases.db"))
+	return onSQLiteWith(t, "&_pragma=busy_timeout(2000)")
 }
 
-func onSQLiteFile(t testing.TB, path string) database {
+// onSQLiteWith is a new file, with more parameters for the driver.
+func onSQLiteWith(t testing.TB, more string) database {
 	t.Helper()
-	open := func(t testing.TB) *sql.DB {
-		t.Helper()
-		return openDB(t, "sqlite", "file:"+path+"?_pragma=journal_mode(wal)&_pragma=busy_timeout(2000)&_pragma=synchronous(off)")
-	}
-	return database{DB: open(t), dialect: sqlstore.SQLite, table: sqlstore.DefaultTable, again: open}
+	dsn := "file:" + filepath.Join(t.TempDir(), "leases.db") + "?_pragma=journal_mode(wal)&_pragma=synchronous(off)" + more
+	return open(t, sqlstore.SQLite, "sqlite", dsn, sqlstore.DefaultTable)
 }
 
 func onPostgres(t testing.TB) database {
 	t.Helper()
-	return database{DB: openPostgres(t), dialect: sqlstore.Postgres, table: uniqueTable(), again: openPostgres}
+	return onPostgresWith(t, "")
+}
+
+// onPostgresWith is the private server, with more settings for the session.
+func onPostgresWith(t testing.TB, more string) database {
+	t.Helper()
+	return open(t, sqlstore.Postgres, "pgx", postgresServer(t).dsn()+more, uniqueTable())
 }
 
 func onSQLServer(t testing.TB) database {
@@ -69,11 +85,7 @@ func onSQLServer(t testing.TB) database {
 	if dsn == "" {
 		t.Skip(sqlserverDSN + " is not set: the statements for SQL Server are not run")
 	}
-	open := func(t testing.TB) *sql.DB {
-		t.Helper()
-		return openDB(t, "sqlserver", dsn)
-	}
-	return database{DB: open(t), dialect: sqlstore.SQLServer, table: uniqueTable(), again: open}
+	return open(t, sqlstore.SQLServer, "sqlserver", dsn, uniqueTable())
 }
 
 func uniqueTable() string {

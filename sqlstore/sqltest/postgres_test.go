@@ -48,9 +48,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// openPostgres returns a handle of the private server. Where it is not
-// installed the test is skipped, but not in CI.
-func openPostgres(t testing.TB) *sql.DB {
+// postgresServer returns the private server. Where it is not installed the test
+// is skipped, but not in CI.
+func postgresServer(t testing.TB) *server {
 	t.Helper()
 	s, err := thePostgres()
 	if errors.Is(err, errNoPostgres) && os.Getenv("CI") == "" {
@@ -59,7 +59,7 @@ func openPostgres(t testing.TB) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return openDB(t, "pgx", s.dsn())
+	return s
 }
 
 func (s *server) dsn() string { return "host=" + s.dir + " user=raftlease dbname=postgres" }
