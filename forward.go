@@ -79,7 +79,11 @@ type call struct {
 // do carries op to the leader and waits for the answer, or for ctx.
 func (f *forwarder) do(ctx context.Context, op *pb.Operation) *pb.OperationResult {
 	if alone(op) {
-		return f.send(ctx, []*pb.Operation{op})[0]
+		r := f.send(ctx, []*pb.Operation{op})[0]
+		if r.Outcome == pb.Outcome_OUTCOME_UNKNOWN && op.WaitId != 0 && ctx.Err() != nil {
+			f.abandon(op)
+		}
+		return r
 	}
 	c := &call{op: op, answer: make(chan *pb.OperationResult, 1)}
 	if !f.enqueue(c) {
@@ -97,6 +101,16 @@ func (f *forwarder) do(ctx context.Context, op *pb.Operation) *pb.OperationResul
 		return notLeader()
 	}
 	return unknownOutcome()
+}
+
+// abandon tells the leader that nobody waits any more for the answer to a
+// waiting acquire: it may be on its way. It does not wait.
+func (f *forwarder) abandon(op *pb.Operation) {
+	f.enqueue(&call{
+		op: &pb.Operation{Op: &pb.Operation_Abandon{Abandon: &pb.AbandonWait{
+			Name: op.GetAcquire().GetName(), WaitId: op.WaitId}}},
+		answer: make(chan *pb.OperationResult, 1),
+	})
 }
 
 func (f *forwarder) enqueue(c *call) bool {

@@ -29,8 +29,8 @@ func (n *Node) Acquire(ctx context.Context, name, owner string, ttl time.Duratio
 
 // AcquireWait implements lease.Waiter. Waiters of one name are served in the
 // order in which they came to the present leader; after a change of leader they
-// queue again. If ctx ends at the very moment at which the name is granted on
-// another node, the grant may stay until its ttl has passed.
+// queue again. If ctx ends while the name is being granted, the grant is ended at
+// once; where the leader cannot be told, it ends with its ttl.
 func (n *Node) AcquireWait(ctx context.Context, name, owner string, ttl time.Duration) (lease.Grant, error) {
 	return n.acquire(ctx, name, owner, ttl, true)
 }
@@ -50,12 +50,18 @@ func (n *Node) grant(ctx context.Context, req *pb.AcquireRequest) (lease.Grant, 
 	if n.owns(req.Owner) {
 		op.Session = n.session()
 	}
+	if req.Wait {
+		op.WaitId = rand.Uint64()
+	}
 	r, sent, err := n.do(ctx, op)
 	if err != nil {
 		return lease.Grant{}, nil, fmt.Errorf("acquire lease %q: %w", req.Name, err)
 	}
 	a := r.GetAcquire()
-	return sent.Grant(req.Name, req.Owner, a.GetToken(), a.GetTtl().AsDuration(), a.GetParked().AsDuration()), a, nil
+	// What was parked was under way: a leader that says more must not make the
+	// holder believe for longer (G4).
+	parked := min(a.GetParked().AsDuration(), sent.Elapsed())
+	return sent.Grant(req.Name, req.Owner, a.GetToken(), a.GetTtl().AsDuration(), parked), a, nil
 }
 
 // Renew implements lease.Store. It writes nothing to any disk: the leader moves

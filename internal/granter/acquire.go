@@ -7,7 +7,7 @@ import (
 	pb "github.com/raftlease/raftlease/transport/rpc/raftleasev1"
 )
 
-func (g *Granter) acquire(ctx context.Context, req *pb.AcquireRequest, from state.Session) *pb.OperationResult {
+func (g *Granter) acquire(ctx context.Context, op *pb.Operation, req *pb.AcquireRequest) *pb.OperationResult {
 	arrived := g.cfg.Clock()
 	g.mu.Lock()
 	g.arrivals++
@@ -18,7 +18,8 @@ func (g *Granter) acquire(ctx context.Context, req *pb.AcquireRequest, from stat
 			return r
 		}
 		w := &waiter{
-			name: req.Name, owner: req.Owner, ttl: req.Ttl.AsDuration(), session: from, wait: req.Wait, order: order,
+			name: req.Name, owner: req.Owner, ttl: req.Ttl.AsDuration(), session: session(op.Session),
+			wait: req.Wait, id: op.WaitId, order: order,
 			arrived: arrived, offered: g.cfg.Clock(), answer: make(chan *pb.OperationResult, 1),
 		}
 		if r := g.acquireOnce(ctx, w); r != nil {

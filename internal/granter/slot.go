@@ -32,6 +32,9 @@ type slot struct {
 	// claimed says that somebody was told of the grant or asked for more of it:
 	// it must not be taken back as an abandoned one.
 	claimed bool
+	// wonBy is the id of the waiting acquire that won the grant, 0 when that is
+	// not known.
+	wonBy uint64
 	// ending is set from the moment an Expire of this grant at this revision is
 	// proposed until it is decided, and closed then: the grant has ended, or a
 	// refresh that was ahead in the log has changed the revision and made the
@@ -60,7 +63,7 @@ func (s *slot) is(owner string, token uint64) bool {
 func (s *slot) grant(l state.Lease, now, ttl time.Duration) {
 	if !s.live || s.token != l.Token {
 		s.live, s.owner, s.token = true, l.Owner, l.Token
-		s.deadline, s.shorten, s.claimed = 0, 0, false
+		s.deadline, s.shorten, s.claimed, s.wonBy = 0, 0, false, 0
 	}
 	if s.revision != l.Revision {
 		s.settle()

@@ -19,7 +19,7 @@ func (g *Granter) Do(ctx context.Context, op *pb.Operation) *pb.OperationResult 
 	}
 	switch o := op.Op.(type) {
 	case *pb.Operation_Acquire:
-		return g.acquire(ctx, o.Acquire, session(op.Session))
+		return g.acquire(ctx, op, o.Acquire)
 	case *pb.Operation_Renew:
 		return g.renew(ctx, o.Renew)
 	case *pb.Operation_Release:
@@ -32,6 +32,8 @@ func (g *Granter) Do(ctx context.Context, op *pb.Operation) *pb.OperationResult 
 		return g.list(ctx, o.List)
 	case *pb.Operation_Break:
 		return g.breakLease(ctx, o.Break)
+	case *pb.Operation_Abandon:
+		return g.abandonWait(o.Abandon)
 	case *pb.Operation_Reclaim:
 		return g.simple(ctx, state.Command{Kind: state.KindReclaim, Session: session(o.Reclaim.GetSession())})
 	}

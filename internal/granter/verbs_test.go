@@ -170,6 +170,10 @@ func TestGranter_PutIsForTheLiveGrant(t *testing.T) {
 	bubble(t, func(w *world) {
 		token := w.got(w.do(acquireOf("a", "x", ttl)))
 		w.done(w.do(&pb.PutRequest{Name: "a", Owner: "x", Token: token, Data: []byte("one")}))
+		other := w.refused(w.do(&pb.PutRequest{Name: "a", Owner: "y", Token: token, Data: []byte("of y")}), pb.ErrorCode_ERROR_CODE_LOST)
+		if other.Reason != string(lease.ReasonTaken) || other.NewOwner != "x" {
+			t.Errorf("put by another owner: got %v, want taken by x", other)
+		}
 		w.done(w.do(releaseOf("a", "x", token)))
 		d := w.refused(w.do(&pb.PutRequest{Name: "a", Owner: "x", Token: token, Data: []byte("two")}), pb.ErrorCode_ERROR_CODE_LOST)
 		if d.Reason != string(lease.ReasonGone) {

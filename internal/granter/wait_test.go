@@ -242,6 +242,51 @@ func TestGranter_ClaimedGrantIsNotTakenBack(t *testing.T) {
 	}
 }
 
+// Case 19: the answer was on its way when the caller left, so another message
+// says so.
+func TestGranter_AbandonedWait(t *testing.T) {
+	const id = 77
+	wait := &pb.Operation{Op: &pb.Operation_Acquire{Acquire: waitFor("a", "x", ttl)}, WaitId: id}
+	abandon := func(id uint64) *pb.Operation {
+		return &pb.Operation{Op: &pb.Operation_Abandon{Abandon: &pb.AbandonWait{Name: "a", WaitId: id}}}
+	}
+	for _, c := range []struct {
+		name  string
+		then  func(w *world, token uint64)
+		ended bool
+	}{
+		{"its grant ends at once", func(w *world, _ uint64) { w.done(w.do(abandon(id))) }, true},
+		{"said twice it does no more", func(w *world, _ uint64) { w.done(w.do(abandon(id))); w.done(w.do(abandon(id))) }, true},
+		{"another wait's grant stays", func(w *world, _ uint64) { w.done(w.do(abandon(id + 1))) }, false},
+		{"no wait's id names no grant", func(w *world, _ uint64) { w.done(w.do(abandon(0))) }, false},
+		{"a grant that was renewed since stays", func(w *world, token uint64) {
+			w.done(w.do(renewOf("a", "x", token, ttl)))
+			w.done(w.do(abandon(id)))
+		}, false},
+		{"a grant that was acquired again stays", func(w *world, _ uint64) {
+			w.got(w.do(acquireOf("a", "x", ttl)))
+			w.done(w.do(abandon(id)))
+		}, false},
+		{"the next grant of the owner stays", func(w *world, token uint64) {
+			w.done(w.do(releaseOf("a", "x", token)))
+			w.got(w.do(acquireOf("a", "x", ttl)))
+			w.done(w.do(abandon(id)))
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				c.then(w, w.got(w.do(wait)))
+				time.Sleep(ttl / 2)
+				owner := "x"
+				if c.ended {
+					owner = ""
+				}
+				w.holds("a", owner)
+			})
+		})
+	}
+}
+
 // A grant that came just when its caller's ctx ended is ended: the caller does
 // not hear of it.
 func TestGranter_GrantThatComesWithTheEndOfItsContextIsEnded(t *testing.T) {

@@ -21,6 +21,7 @@ type waiter struct {
 	ttl     time.Duration
 	session state.Session
 	wait    bool   // park when another has the name
+	id      uint64 // of a wait, for AbandonWait; 0 for none
 	order   uint64 // rises with arrival; who came first is served first
 
 	arrived  time.Duration            // by the granter's clock
@@ -110,6 +111,9 @@ func (g *Granter) tooLate(w *waiter, r *pb.OperationResult) *pb.OperationResult 
 func (g *Granter) conclude(w *waiter, r state.Result) {
 	switch {
 	case !w.gone:
+		if s := g.slots[w.name]; r.New && s.is(w.owner, r.Lease.Token) {
+			s.wonBy = w.id
+		}
 		w.reply(g.acquired(w, r))
 	case r.Code == state.OK:
 		g.abandon(w, r.Lease.Token)
@@ -123,6 +127,21 @@ func (g *Granter) abandon(w *waiter, token uint64) {
 		g.agenda.drop(s)
 		g.end([]*slot{s})
 	}
+}
+
+// abandonWait ends the grant that a wait won whose caller has gone, unless it was
+// claimed since. Where the wait is still under way here, the end of its own ctx
+// does the same; that of another node may come too late, with the answer on its
+// way back.
+func (g *Granter) abandonWait(req *pb.AbandonWait) *pb.OperationResult {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.slots[req.Name]
+	if s != nil && s.live && req.WaitId != 0 && s.wonBy == req.WaitId && !s.claimed && s.ending == nil {
+		g.agenda.drop(s)
+		g.end([]*slot{s})
+	}
+	return done()
 }
 
 // park queues w by its arrival among those who wait for its name. g.mu is held.

@@ -209,10 +209,13 @@ type Operation struct {
 	//	*Operation_RemoveMember
 	//	*Operation_Promote
 	//	*Operation_Transfer
+	//	*Operation_Abandon
 	Op isOperation_Op `protobuf_oneof:"op"`
 	// Set on an acquire for the sender's own embedded service: the grant may be
 	// reclaimed when that process is known to be dead.
-	Session       *Session `protobuf:"bytes,13,opt,name=session,proto3" json:"session,omitempty"`
+	Session *Session `protobuf:"bytes,13,opt,name=session,proto3" json:"session,omitempty"`
+	// Set on an acquire that waits: names it in an AbandonWait.
+	WaitId        uint64 `protobuf:"varint,14,opt,name=wait_id,json=waitId,proto3" json:"wait_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -362,11 +365,27 @@ func (x *Operation) GetTransfer() *TransferRequest {
 	return nil
 }
 
+func (x *Operation) GetAbandon() *AbandonWait {
+	if x != nil {
+		if x, ok := x.Op.(*Operation_Abandon); ok {
+			return x.Abandon
+		}
+	}
+	return nil
+}
+
 func (x *Operation) GetSession() *Session {
 	if x != nil {
 		return x.Session
 	}
 	return nil
+}
+
+func (x *Operation) GetWaitId() uint64 {
+	if x != nil {
+		return x.WaitId
+	}
+	return 0
 }
 
 type isOperation_Op interface {
@@ -421,6 +440,10 @@ type Operation_Transfer struct {
 	Transfer *TransferRequest `protobuf:"bytes,12,opt,name=transfer,proto3,oneof"`
 }
 
+type Operation_Abandon struct {
+	Abandon *AbandonWait `protobuf:"bytes,15,opt,name=abandon,proto3,oneof"`
+}
+
 func (*Operation_Acquire) isOperation_Op() {}
 
 func (*Operation_Renew) isOperation_Op() {}
@@ -445,6 +468,62 @@ func (*Operation_Promote) isOperation_Op() {}
 
 func (*Operation_Transfer) isOperation_Op() {}
 
+func (*Operation_Abandon) isOperation_Op() {}
+
+// AbandonWait says that the caller of a waiting acquire has gone without an
+// answer. If it won the name and nobody has made use of that, the grant ends.
+type AbandonWait struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	WaitId        uint64                 `protobuf:"varint,2,opt,name=wait_id,json=waitId,proto3" json:"wait_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AbandonWait) Reset() {
+	*x = AbandonWait{}
+	mi := &file_raftlease_v1_peer_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AbandonWait) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AbandonWait) ProtoMessage() {}
+
+func (x *AbandonWait) ProtoReflect() protoreflect.Message {
+	mi := &file_raftlease_v1_peer_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AbandonWait.ProtoReflect.Descriptor instead.
+func (*AbandonWait) Descriptor() ([]byte, []int) {
+	return file_raftlease_v1_peer_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *AbandonWait) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AbandonWait) GetWaitId() uint64 {
+	if x != nil {
+		return x.WaitId
+	}
+	return 0
+}
+
 type Session struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -456,7 +535,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_raftlease_v1_peer_proto_msgTypes[3]
+	mi := &file_raftlease_v1_peer_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -468,7 +547,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlease_v1_peer_proto_msgTypes[3]
+	mi := &file_raftlease_v1_peer_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -481,7 +560,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_raftlease_v1_peer_proto_rawDescGZIP(), []int{3}
+	return file_raftlease_v1_peer_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Session) GetNode() string {
@@ -516,7 +595,7 @@ type Reclaim struct {
 
 func (x *Reclaim) Reset() {
 	*x = Reclaim{}
-	mi := &file_raftlease_v1_peer_proto_msgTypes[4]
+	mi := &file_raftlease_v1_peer_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -528,7 +607,7 @@ func (x *Reclaim) String() string {
 func (*Reclaim) ProtoMessage() {}
 
 func (x *Reclaim) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlease_v1_peer_proto_msgTypes[4]
+	mi := &file_raftlease_v1_peer_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -541,7 +620,7 @@ func (x *Reclaim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reclaim.ProtoReflect.Descriptor instead.
 func (*Reclaim) Descriptor() ([]byte, []int) {
-	return file_raftlease_v1_peer_proto_rawDescGZIP(), []int{4}
+	return file_raftlease_v1_peer_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Reclaim) GetSession() *Session {
@@ -563,7 +642,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_raftlease_v1_peer_proto_msgTypes[5]
+	mi := &file_raftlease_v1_peer_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -575,7 +654,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlease_v1_peer_proto_msgTypes[5]
+	mi := &file_raftlease_v1_peer_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -588,7 +667,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_raftlease_v1_peer_proto_rawDescGZIP(), []int{5}
+	return file_raftlease_v1_peer_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SubmitRequest) GetClusterId() string {
@@ -637,7 +716,7 @@ type OperationResult struct {
 
 func (x *OperationResult) Reset() {
 	*x = OperationResult{}
-	mi := &file_raftlease_v1_peer_proto_msgTypes[6]
+	mi := &file_raftlease_v1_peer_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -649,7 +728,7 @@ func (x *OperationResult) String() string {
 func (*OperationResult) ProtoMessage() {}
 
 func (x *OperationResult) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlease_v1_peer_proto_msgTypes[6]
+	mi := &file_raftlease_v1_peer_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -662,7 +741,7 @@ func (x *OperationResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationResult.ProtoReflect.Descriptor instead.
 func (*OperationResult) Descriptor() ([]byte, []int) {
-	return file_raftlease_v1_peer_proto_rawDescGZIP(), []int{6}
+	return file_raftlease_v1_peer_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *OperationResult) GetOutcome() Outcome {
@@ -776,7 +855,7 @@ type SubmitResponse struct {
 
 func (x *SubmitResponse) Reset() {
 	*x = SubmitResponse{}
-	mi := &file_raftlease_v1_peer_proto_msgTypes[7]
+	mi := &file_raftlease_v1_peer_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -788,7 +867,7 @@ func (x *SubmitResponse) String() string {
 func (*SubmitResponse) ProtoMessage() {}
 
 func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlease_v1_peer_proto_msgTypes[7]
+	mi := &file_raftlease_v1_peer_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -801,7 +880,7 @@ func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResponse.ProtoReflect.Descriptor instead.
 func (*SubmitResponse) Descriptor() ([]byte, []int) {
-	return file_raftlease_v1_peer_proto_rawDescGZIP(), []int{7}
+	return file_raftlease_v1_peer_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SubmitResponse) GetResults() []*OperationResult {
@@ -837,7 +916,7 @@ type HelloRequest struct {
 
 func (x *HelloRequest) Reset() {
 	*x = HelloRequest{}
-	mi := &file_raftlease_v1_peer_proto_msgTypes[8]
+	mi := &file_raftlease_v1_peer_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -849,7 +928,7 @@ func (x *HelloRequest) String() string {
 func (*HelloRequest) ProtoMessage() {}
 
 func (x *HelloRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlease_v1_peer_proto_msgTypes[8]
+	mi := &file_raftlease_v1_peer_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -862,7 +941,7 @@ func (x *HelloRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HelloRequest.ProtoReflect.Descriptor instead.
 func (*HelloRequest) Descriptor() ([]byte, []int) {
-	return file_raftlease_v1_peer_proto_rawDescGZIP(), []int{8}
+	return file_raftlease_v1_peer_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *HelloRequest) GetFrom() string {
@@ -910,7 +989,7 @@ type HelloResponse struct {
 
 func (x *HelloResponse) Reset() {
 	*x = HelloResponse{}
-	mi := &file_raftlease_v1_peer_proto_msgTypes[9]
+	mi := &file_raftlease_v1_peer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -922,7 +1001,7 @@ func (x *HelloResponse) String() string {
 func (*HelloResponse) ProtoMessage() {}
 
 func (x *HelloResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlease_v1_peer_proto_msgTypes[9]
+	mi := &file_raftlease_v1_peer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -935,7 +1014,7 @@ func (x *HelloResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HelloResponse.ProtoReflect.Descriptor instead.
 func (*HelloResponse) Descriptor() ([]byte, []int) {
-	return file_raftlease_v1_peer_proto_rawDescGZIP(), []int{9}
+	return file_raftlease_v1_peer_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HelloResponse) GetId() string {
@@ -1001,7 +1080,7 @@ const file_raftlease_v1_peer_proto_rawDesc = "" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1a\n" +
-	"\bpromised\x18\x03 \x01(\x04R\bpromised\"\xe0\x05\n" +
+	"\bpromised\x18\x03 \x01(\x04R\bpromised\"\xb0\x06\n" +
 	"\tOperation\x128\n" +
 	"\aacquire\x18\x01 \x01(\v2\x1c.raftlease.v1.AcquireRequestH\x00R\aacquire\x122\n" +
 	"\x05renew\x18\x02 \x01(\v2\x1a.raftlease.v1.RenewRequestH\x00R\x05renew\x128\n" +
@@ -1016,9 +1095,14 @@ const file_raftlease_v1_peer_proto_rawDesc = "" +
 	"\rremove_member\x18\n" +
 	" \x01(\v2!.raftlease.v1.RemoveMemberRequestH\x00R\fremoveMember\x128\n" +
 	"\apromote\x18\v \x01(\v2\x1c.raftlease.v1.PromoteRequestH\x00R\apromote\x12;\n" +
-	"\btransfer\x18\f \x01(\v2\x1d.raftlease.v1.TransferRequestH\x00R\btransfer\x12/\n" +
-	"\asession\x18\r \x01(\v2\x15.raftlease.v1.SessionR\asessionB\x04\n" +
-	"\x02op\"S\n" +
+	"\btransfer\x18\f \x01(\v2\x1d.raftlease.v1.TransferRequestH\x00R\btransfer\x125\n" +
+	"\aabandon\x18\x0f \x01(\v2\x19.raftlease.v1.AbandonWaitH\x00R\aabandon\x12/\n" +
+	"\asession\x18\r \x01(\v2\x15.raftlease.v1.SessionR\asession\x12\x17\n" +
+	"\await_id\x18\x0e \x01(\x04R\x06waitIdB\x04\n" +
+	"\x02op\":\n" +
+	"\vAbandonWait\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
+	"\await_id\x18\x02 \x01(\x04R\x06waitId\"S\n" +
 	"\aSession\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04disk\x18\x02 \x01(\tR\x04disk\x12 \n" +
@@ -1096,78 +1180,80 @@ func file_raftlease_v1_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_raftlease_v1_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_raftlease_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_raftlease_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_raftlease_v1_peer_proto_goTypes = []any{
 	(Outcome)(0),                // 0: raftlease.v1.Outcome
 	(*ConfirmRequest)(nil),      // 1: raftlease.v1.ConfirmRequest
 	(*ConfirmResponse)(nil),     // 2: raftlease.v1.ConfirmResponse
 	(*Operation)(nil),           // 3: raftlease.v1.Operation
-	(*Session)(nil),             // 4: raftlease.v1.Session
-	(*Reclaim)(nil),             // 5: raftlease.v1.Reclaim
-	(*SubmitRequest)(nil),       // 6: raftlease.v1.SubmitRequest
-	(*OperationResult)(nil),     // 7: raftlease.v1.OperationResult
-	(*SubmitResponse)(nil),      // 8: raftlease.v1.SubmitResponse
-	(*HelloRequest)(nil),        // 9: raftlease.v1.HelloRequest
-	(*HelloResponse)(nil),       // 10: raftlease.v1.HelloResponse
-	nil,                         // 11: raftlease.v1.HelloRequest.PeersEntry
-	nil,                         // 12: raftlease.v1.HelloResponse.PeersEntry
-	nil,                         // 13: raftlease.v1.HelloResponse.FoundersEntry
-	(*AcquireRequest)(nil),      // 14: raftlease.v1.AcquireRequest
-	(*RenewRequest)(nil),        // 15: raftlease.v1.RenewRequest
-	(*ReleaseRequest)(nil),      // 16: raftlease.v1.ReleaseRequest
-	(*PutRequest)(nil),          // 17: raftlease.v1.PutRequest
-	(*GetRequest)(nil),          // 18: raftlease.v1.GetRequest
-	(*ListRequest)(nil),         // 19: raftlease.v1.ListRequest
-	(*BreakRequest)(nil),        // 20: raftlease.v1.BreakRequest
-	(*AddMemberRequest)(nil),    // 21: raftlease.v1.AddMemberRequest
-	(*RemoveMemberRequest)(nil), // 22: raftlease.v1.RemoveMemberRequest
-	(*PromoteRequest)(nil),      // 23: raftlease.v1.PromoteRequest
-	(*TransferRequest)(nil),     // 24: raftlease.v1.TransferRequest
-	(*ErrorDetail)(nil),         // 25: raftlease.v1.ErrorDetail
-	(*AcquireResponse)(nil),     // 26: raftlease.v1.AcquireResponse
-	(*GetResponse)(nil),         // 27: raftlease.v1.GetResponse
-	(*ListResponse)(nil),        // 28: raftlease.v1.ListResponse
-	(*BreakResponse)(nil),       // 29: raftlease.v1.BreakResponse
-	(*TransferResponse)(nil),    // 30: raftlease.v1.TransferResponse
+	(*AbandonWait)(nil),         // 4: raftlease.v1.AbandonWait
+	(*Session)(nil),             // 5: raftlease.v1.Session
+	(*Reclaim)(nil),             // 6: raftlease.v1.Reclaim
+	(*SubmitRequest)(nil),       // 7: raftlease.v1.SubmitRequest
+	(*OperationResult)(nil),     // 8: raftlease.v1.OperationResult
+	(*SubmitResponse)(nil),      // 9: raftlease.v1.SubmitResponse
+	(*HelloRequest)(nil),        // 10: raftlease.v1.HelloRequest
+	(*HelloResponse)(nil),       // 11: raftlease.v1.HelloResponse
+	nil,                         // 12: raftlease.v1.HelloRequest.PeersEntry
+	nil,                         // 13: raftlease.v1.HelloResponse.PeersEntry
+	nil,                         // 14: raftlease.v1.HelloResponse.FoundersEntry
+	(*AcquireRequest)(nil),      // 15: raftlease.v1.AcquireRequest
+	(*RenewRequest)(nil),        // 16: raftlease.v1.RenewRequest
+	(*ReleaseRequest)(nil),      // 17: raftlease.v1.ReleaseRequest
+	(*PutRequest)(nil),          // 18: raftlease.v1.PutRequest
+	(*GetRequest)(nil),          // 19: raftlease.v1.GetRequest
+	(*ListRequest)(nil),         // 20: raftlease.v1.ListRequest
+	(*BreakRequest)(nil),        // 21: raftlease.v1.BreakRequest
+	(*AddMemberRequest)(nil),    // 22: raftlease.v1.AddMemberRequest
+	(*RemoveMemberRequest)(nil), // 23: raftlease.v1.RemoveMemberRequest
+	(*PromoteRequest)(nil),      // 24: raftlease.v1.PromoteRequest
+	(*TransferRequest)(nil),     // 25: raftlease.v1.TransferRequest
+	(*ErrorDetail)(nil),         // 26: raftlease.v1.ErrorDetail
+	(*AcquireResponse)(nil),     // 27: raftlease.v1.AcquireResponse
+	(*GetResponse)(nil),         // 28: raftlease.v1.GetResponse
+	(*ListResponse)(nil),        // 29: raftlease.v1.ListResponse
+	(*BreakResponse)(nil),       // 30: raftlease.v1.BreakResponse
+	(*TransferResponse)(nil),    // 31: raftlease.v1.TransferResponse
 }
 var file_raftlease_v1_peer_proto_depIdxs = []int32{
-	14, // 0: raftlease.v1.Operation.acquire:type_name -> raftlease.v1.AcquireRequest
-	15, // 1: raftlease.v1.Operation.renew:type_name -> raftlease.v1.RenewRequest
-	16, // 2: raftlease.v1.Operation.release:type_name -> raftlease.v1.ReleaseRequest
-	17, // 3: raftlease.v1.Operation.put:type_name -> raftlease.v1.PutRequest
-	18, // 4: raftlease.v1.Operation.get:type_name -> raftlease.v1.GetRequest
-	19, // 5: raftlease.v1.Operation.list:type_name -> raftlease.v1.ListRequest
-	20, // 6: raftlease.v1.Operation.break:type_name -> raftlease.v1.BreakRequest
-	5,  // 7: raftlease.v1.Operation.reclaim:type_name -> raftlease.v1.Reclaim
-	21, // 8: raftlease.v1.Operation.add_member:type_name -> raftlease.v1.AddMemberRequest
-	22, // 9: raftlease.v1.Operation.remove_member:type_name -> raftlease.v1.RemoveMemberRequest
-	23, // 10: raftlease.v1.Operation.promote:type_name -> raftlease.v1.PromoteRequest
-	24, // 11: raftlease.v1.Operation.transfer:type_name -> raftlease.v1.TransferRequest
-	4,  // 12: raftlease.v1.Operation.session:type_name -> raftlease.v1.Session
-	4,  // 13: raftlease.v1.Reclaim.session:type_name -> raftlease.v1.Session
-	3,  // 14: raftlease.v1.SubmitRequest.operations:type_name -> raftlease.v1.Operation
-	0,  // 15: raftlease.v1.OperationResult.outcome:type_name -> raftlease.v1.Outcome
-	25, // 16: raftlease.v1.OperationResult.error:type_name -> raftlease.v1.ErrorDetail
-	26, // 17: raftlease.v1.OperationResult.acquire:type_name -> raftlease.v1.AcquireResponse
-	27, // 18: raftlease.v1.OperationResult.get:type_name -> raftlease.v1.GetResponse
-	28, // 19: raftlease.v1.OperationResult.list:type_name -> raftlease.v1.ListResponse
-	29, // 20: raftlease.v1.OperationResult.break:type_name -> raftlease.v1.BreakResponse
-	30, // 21: raftlease.v1.OperationResult.transfer:type_name -> raftlease.v1.TransferResponse
-	7,  // 22: raftlease.v1.SubmitResponse.results:type_name -> raftlease.v1.OperationResult
-	11, // 23: raftlease.v1.HelloRequest.peers:type_name -> raftlease.v1.HelloRequest.PeersEntry
-	12, // 24: raftlease.v1.HelloResponse.peers:type_name -> raftlease.v1.HelloResponse.PeersEntry
-	13, // 25: raftlease.v1.HelloResponse.founders:type_name -> raftlease.v1.HelloResponse.FoundersEntry
-	1,  // 26: raftlease.v1.PeerService.Confirm:input_type -> raftlease.v1.ConfirmRequest
-	6,  // 27: raftlease.v1.PeerService.Submit:input_type -> raftlease.v1.SubmitRequest
-	9,  // 28: raftlease.v1.PeerService.Hello:input_type -> raftlease.v1.HelloRequest
-	2,  // 29: raftlease.v1.PeerService.Confirm:output_type -> raftlease.v1.ConfirmResponse
-	8,  // 30: raftlease.v1.PeerService.Submit:output_type -> raftlease.v1.SubmitResponse
-	10, // 31: raftlease.v1.PeerService.Hello:output_type -> raftlease.v1.HelloResponse
-	29, // [29:32] is the sub-list for method output_type
-	26, // [26:29] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	15, // 0: raftlease.v1.Operation.acquire:type_name -> raftlease.v1.AcquireRequest
+	16, // 1: raftlease.v1.Operation.renew:type_name -> raftlease.v1.RenewRequest
+	17, // 2: raftlease.v1.Operation.release:type_name -> raftlease.v1.ReleaseRequest
+	18, // 3: raftlease.v1.Operation.put:type_name -> raftlease.v1.PutRequest
+	19, // 4: raftlease.v1.Operation.get:type_name -> raftlease.v1.GetRequest
+	20, // 5: raftlease.v1.Operation.list:type_name -> raftlease.v1.ListRequest
+	21, // 6: raftlease.v1.Operation.break:type_name -> raftlease.v1.BreakRequest
+	6,  // 7: raftlease.v1.Operation.reclaim:type_name -> raftlease.v1.Reclaim
+	22, // 8: raftlease.v1.Operation.add_member:type_name -> raftlease.v1.AddMemberRequest
+	23, // 9: raftlease.v1.Operation.remove_member:type_name -> raftlease.v1.RemoveMemberRequest
+	24, // 10: raftlease.v1.Operation.promote:type_name -> raftlease.v1.PromoteRequest
+	25, // 11: raftlease.v1.Operation.transfer:type_name -> raftlease.v1.TransferRequest
+	4,  // 12: raftlease.v1.Operation.abandon:type_name -> raftlease.v1.AbandonWait
+	5,  // 13: raftlease.v1.Operation.session:type_name -> raftlease.v1.Session
+	5,  // 14: raftlease.v1.Reclaim.session:type_name -> raftlease.v1.Session
+	3,  // 15: raftlease.v1.SubmitRequest.operations:type_name -> raftlease.v1.Operation
+	0,  // 16: raftlease.v1.OperationResult.outcome:type_name -> raftlease.v1.Outcome
+	26, // 17: raftlease.v1.OperationResult.error:type_name -> raftlease.v1.ErrorDetail
+	27, // 18: raftlease.v1.OperationResult.acquire:type_name -> raftlease.v1.AcquireResponse
+	28, // 19: raftlease.v1.OperationResult.get:type_name -> raftlease.v1.GetResponse
+	29, // 20: raftlease.v1.OperationResult.list:type_name -> raftlease.v1.ListResponse
+	30, // 21: raftlease.v1.OperationResult.break:type_name -> raftlease.v1.BreakResponse
+	31, // 22: raftlease.v1.OperationResult.transfer:type_name -> raftlease.v1.TransferResponse
+	8,  // 23: raftlease.v1.SubmitResponse.results:type_name -> raftlease.v1.OperationResult
+	12, // 24: raftlease.v1.HelloRequest.peers:type_name -> raftlease.v1.HelloRequest.PeersEntry
+	13, // 25: raftlease.v1.HelloResponse.peers:type_name -> raftlease.v1.HelloResponse.PeersEntry
+	14, // 26: raftlease.v1.HelloResponse.founders:type_name -> raftlease.v1.HelloResponse.FoundersEntry
+	1,  // 27: raftlease.v1.PeerService.Confirm:input_type -> raftlease.v1.ConfirmRequest
+	7,  // 28: raftlease.v1.PeerService.Submit:input_type -> raftlease.v1.SubmitRequest
+	10, // 29: raftlease.v1.PeerService.Hello:input_type -> raftlease.v1.HelloRequest
+	2,  // 30: raftlease.v1.PeerService.Confirm:output_type -> raftlease.v1.ConfirmResponse
+	9,  // 31: raftlease.v1.PeerService.Submit:output_type -> raftlease.v1.SubmitResponse
+	11, // 32: raftlease.v1.PeerService.Hello:output_type -> raftlease.v1.HelloResponse
+	30, // [30:33] is the sub-list for method output_type
+	27, // [27:30] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_raftlease_v1_peer_proto_init() }
@@ -1190,8 +1276,9 @@ func file_raftlease_v1_peer_proto_init() {
 		(*Operation_RemoveMember)(nil),
 		(*Operation_Promote)(nil),
 		(*Operation_Transfer)(nil),
+		(*Operation_Abandon)(nil),
 	}
-	file_raftlease_v1_peer_proto_msgTypes[6].OneofWrappers = []any{
+	file_raftlease_v1_peer_proto_msgTypes[7].OneofWrappers = []any{
 		(*OperationResult_Acquire)(nil),
 		(*OperationResult_Get)(nil),
 		(*OperationResult_List)(nil),
@@ -1204,7 +1291,7 @@ func file_raftlease_v1_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_raftlease_v1_peer_proto_rawDesc), len(file_raftlease_v1_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
