@@ -66,7 +66,7 @@ func (n *Node) form(ctx context.Context) (raftstore.Identity, bool, error) {
 		}
 		switch {
 		case a.Id != peer:
-			return id, false, fmt.Errorf("Peers has node %q at %q, where node %q answers: correct the address", peer, peers[peer], a.Id)
+			return id, false, fmt.Errorf("field Peers has node %q at %q, where node %q answers: correct the address", peer, peers[peer], a.Id)
 		case a.Disk == id.Disk:
 			return id, false, fmt.Errorf("node %q runs on a copy of this node's data directory: give each node a directory of its own", peer)
 		case a.ClusterId != "" && a.Founders[n.cfg.ID] == id.Disk:
@@ -75,7 +75,7 @@ func (n *Node) form(ctx context.Context) (raftstore.Identity, bool, error) {
 		case a.ClusterId != "":
 			return id, false, n.wiped(a.ClusterId, peer, peers[peer])
 		case !maps.Equal(a.Peers, peers):
-			return id, false, fmt.Errorf("Peers differ: node %q has %s, this node has %s: give all nodes the same",
+			return id, false, fmt.Errorf("field Peers differs: node %q has %s, this node has %s: give all nodes the same",
 				peer, describe(a.Peers), describe(peers))
 		}
 		founders[peer] = a.Disk

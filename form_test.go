@@ -248,7 +248,7 @@ func TestNode_PeersThatDoNotAgree(t *testing.T) {
 		a := c.start("a")
 		cfg := c.config("b")
 		cfg.Peers = map[string]string{"a": c.peers["a"], "b": c.peers["b"]}
-		refused(t, cfg, "Peers differ", `node "a" has`, "c="+c.peers["c"])
+		refused(t, cfg, "field Peers differs", `node "a" has`, "c="+c.peers["c"])
 		_ = a
 	})
 	t.Run("an address that is another node's", func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestNode_PeersThatDoNotAgree(t *testing.T) {
 		c.start("a")
 		cfg := c.config("b")
 		cfg.Peers = map[string]string{"b": c.peers["b"], "c": c.peers["a"]}
-		refused(t, cfg, `Peers has node "c"`, `where node "a" answers`)
+		refused(t, cfg, `field Peers has node "c"`, `where node "a" answers`)
 	})
 	t.Run("the other notices later and stops", func(t *testing.T) {
 		c := prepare(t, "a", "b", "c")

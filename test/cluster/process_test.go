@@ -180,26 +180,6 @@ func (c *processes) client(ids ...string) *client.Client {
 	return cl
 }
 
-// leader waits until a running node leads, other than those excepted.
-func (c *processes) leader(except ...string) *process {
-	c.t.Helper()
-	var found *process
-	cl := c.client()
-	c.eventually("a node leads", func() bool {
-		for id, p := range c.run {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			st, err := cl.Status(ctx, c.peers[id])
-			cancel()
-			if err == nil && st.State == "leader" && !slices.Contains(except, id) {
-				found = p
-				return true
-			}
-		}
-		return false
-	})
-	return found
-}
-
 func (c *processes) eventually(what string, ok func() bool) {
 	c.t.Helper()
 	ctx := testContext(c.t)
