@@ -30,7 +30,7 @@ const (
 )
 
 // errSlow is the cause with which Config.Timeout ends a statement.
-var errSlow = errors.New("the statement took longer than Config.Timeout")
+var errSlow = errors.New("it took longer than Config.Timeout, with the wait for a connection and for locks")
 
 // notSent is an error of a statement that never left this process.
 type notSent struct{ error }
@@ -40,8 +40,8 @@ func (e notSent) Unwrap() error { return e.error }
 
 // retry makes attempts until one needs no repetition (case 24): after
 // dead-locks, serialisation failures, a busy database and connections that were
-// dead before anything was sent. The error is ErrUnavailable or
-// ErrUnknownOutcome.
+// dead before anything was sent. It gives up when ctx ends. The error is
+// ErrUnavailable or ErrUnknownOutcome.
 func (s *Store) retry(ctx context.Context, e effect, attempt func(ctx context.Context) error) error {
 	for p := (pause{}); ; {
 		err := s.attempt(ctx, attempt)
@@ -68,10 +68,7 @@ func (s *Store) attempt(ctx context.Context, attempt func(ctx context.Context) e
 	defer cancel()
 	err := attempt(ctx)
 	if err != nil && context.Cause(ctx) == errSlow {
-		// Drivers say no more than that a deadline passed.
-		if v := s.verdict(err); v == unclear {
-			return fmt.Errorf("%w: %w", errSlow, err)
-		}
+		return fmt.Errorf("%w: %w", errSlow, err) // drivers say no more than that a deadline passed
 	}
 	return err
 }

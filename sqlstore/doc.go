@@ -57,7 +57,7 @@
 // Each operation is one statement, or one batch that the server runs to its end
 // by itself: a process that freezes leaves no row locked behind. A renewal is one
 // statement, a refused acquire one that locks nothing, a grant two, the first
-// grant of a name four. Nothing depends on the session, so a pooler of
+// grant of a name three. Nothing depends on the session, so a pooler of
 // transactions may be in between. Dead-locks, serialisation failures and busy
 // databases are tried again until the context ends, and each attempt counts the
 // grant from its own start.

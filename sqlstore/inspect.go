@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -21,7 +20,7 @@ type entry struct {
 
 func (e *entry) into() []any { return append(e.record.into(), &e.dataToken, &e.data) }
 
-// record returns e for a caller; ok is false when it is free and has no data.
+// public returns e for a caller; ok is false when it is free and has no data.
 func (e *entry) public(name string) (r lease.Record, ok bool) {
 	r.Name = name
 	if e.live() {
@@ -29,7 +28,7 @@ func (e *entry) public(name string) (r lease.Record, ok bool) {
 		r.TTL = time.Duration(e.ttl) * time.Millisecond
 	}
 	if e.dataToken != 0 {
-		r.Data, r.DataToken = bytes.Clone(e.data), uint64(e.dataToken)
+		r.Data, r.DataToken = e.data, uint64(e.dataToken)
 	}
 	return r, r.Held() || r.DataToken != 0
 }

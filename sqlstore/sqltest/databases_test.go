@@ -96,18 +96,27 @@ func uniqueTable() string {
 
 func openDB(t testing.TB, driver, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open(driver, dsn)
+	db, err := sqlOpen(driver, dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	db.SetMaxOpenConns(16)
-	db.SetMaxIdleConns(16)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Errorf("close the database: %v", err)
 		}
 	})
 	return db
+}
+
+// sqlOpen is sql.Open with as many connections as a small service has.
+func sqlOpen(driver, dsn string) (*sql.DB, error) {
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(16)
+	db.SetMaxIdleConns(16)
+	return db, nil
 }
 
 // tokens is the table with the last token.

@@ -38,6 +38,13 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if job := os.Getenv(contenderEnv); job != "" {
+		if err := contend(job); err != nil {
+			fmt.Fprintln(os.Stderr, "contender:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	code := m.Run()
 	if postgresRan != nil {
 		if err := postgresRan.stop(); err != nil {
@@ -122,7 +129,7 @@ func (s *server) start(initdb, postgres string) error {
 // when this is root.
 func (s *server) unprivileged() (*syscall.SysProcAttr, error) {
 	if os.Geteuid() != 0 {
-		return nil, nil
+		return childOf(-1, -1), nil
 	}
 	u, err := user.Lookup("nobody")
 	if err != nil {
@@ -136,10 +143,7 @@ func (s *server) unprivileged() (*syscall.SysProcAttr, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chown(s.dir, uid, gid); err != nil {
-		return nil, err
-	}
-	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
+	return childOf(uid, gid), os.Chown(s.dir, uid, gid)
 }
 
 // ready waits until the server answers.
@@ -169,7 +173,7 @@ func (s *server) ready() error {
 // stop ends the server, connections and all, and removes what it had.
 func (s *server) stop() error {
 	if s.cmd != nil {
-		err := errors.Join(s.cmd.Process.Signal(syscall.SIGINT), s.cmd.Wait())
+		err := errors.Join(s.cmd.Process.Signal(os.Interrupt), s.cmd.Wait())
 		if err != nil {
 			return fmt.Errorf("%w\n%s", err, s.log.String())
 		}
