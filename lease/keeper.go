@@ -41,11 +41,8 @@ func keep(ctx context.Context, s Store, j Job, t *tenure, drain <-chan struct{},
 	return k
 }
 
-// stop ends renewing and returns when no call of the store is under way.
-func (k *keeper) stop() {
-	k.cancel()
-	k.work.Wait()
-}
+// wait returns when the tenure is over and no call of the store is under way.
+func (k *keeper) wait() { k.work.Wait() }
 
 func (k *keeper) run() {
 	// What remains is counted on the holder's clock, which counts a suspend. A
@@ -78,15 +75,12 @@ func (k *keeper) run() {
 	}
 }
 
-// quit tells of a loss, and lets no renewal go on.
+// quit tells of a loss, and ends the renewal that is under way.
 func (k *keeper) quit() {
 	if lost := k.tenure.lost(); lost != nil {
 		k.events.event(HoldEvent{Kind: HoldLost, Grant: k.tenure.latest(), Err: lost})
 	}
 	k.cancel()
-	if k.busy {
-		<-k.answers
-	}
 }
 
 // try starts one renewal.

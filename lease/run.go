@@ -184,7 +184,7 @@ func (r *runner) hold(ctx context.Context, g Grant, drain <-chan struct{}) (e en
 // way must not come after the release.
 func (r *runner) giveBack(ctx context.Context, t *tenure, k *keeper, rest time.Duration) {
 	t.jobDone()
-	k.stop()
+	k.wait()
 	g, lost := t.latest(), t.lost()
 	told := HoldEvent{Kind: HoldReleased, Grant: g}
 	switch {

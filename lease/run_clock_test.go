@@ -43,6 +43,31 @@ func TestRun_AnswerToARenewalIsLate(t *testing.T) {
 	})
 }
 
+// Rule 11: the process freezes while a renewal is under way and wakes with the
+// answer in its hands, past the old deadline and before the new one. Nothing has
+// seen that deadline pass, and yet it has.
+func TestRun_WakesWithTheAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *faulty) {
+		var told events
+		s.renews = func(ctx context.Context, call func(context.Context) (lease.Grant, error)) (lease.Grant, error) {
+			g, err := call(ctx)
+			s.clock.jumps(ttl*8/10, 0)
+			if err := g.Check(); err != nil {
+				t.Errorf("the answer is over, too, which tests nothing: %v", err)
+			}
+			return g, err
+		}
+		err := lease.Run(bg, s, lease.Job{Name: "x", TTL: ttl, Events: told.add}, func(ctx context.Context, g lease.Grant) error {
+			<-ctx.Done()
+			lostBecause(t, context.Cause(ctx), lease.ReasonExpired)
+			synctest.Wait()
+			return g.Check()
+		})
+		lostBecause(t, err, lease.ReasonExpired)
+		wantKinds(t, &told, lease.HoldAcquired, lease.HoldLost, lease.HoldReleased)
+	})
+}
+
 // Case 3: the answer to an acquire comes later than the ttl. The job does not
 // begin by it.
 func TestRun_AnswerToAnAcquireIsLate(t *testing.T) {

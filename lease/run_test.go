@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,6 +45,11 @@ func TestRun_HoldsWhileTheJobRuns(t *testing.T) {
 		}
 		isFree(t, s, "x")
 		wantKinds(t, &told, lease.HoldAcquired, lease.HoldRenewed, lease.HoldReleased)
+		for _, kind := range []lease.HoldEventKind{lease.HoldAcquired, lease.HoldRenewed} {
+			if e, _ := told.first(t, kind); e.Remaining != lease.Shorter(ttl) {
+				t.Errorf("%s with %v remaining", kind, e.Remaining)
+			}
+		}
 		if e, _ := told.first(t, lease.HoldReleased); e.Err != nil || e.Remaining != 0 {
 			t.Errorf("released: %+v", e)
 		}
@@ -87,6 +93,14 @@ func TestRun_StoreIsCutOff(t *testing.T) {
 			err := lease.Run(bg, s, job, func(ctx context.Context, g lease.Grant) error {
 				time.Sleep(time.Minute)
 				s.cut()
+				s.sets(func() {
+					s.renews = func(ctx context.Context, call func(context.Context) (lease.Grant, error)) (lease.Grant, error) {
+						if until, ok := ctx.Deadline(); !ok || until.After(time.Now().Add(g.Remaining())) {
+							t.Errorf("a renewal may take until %v, which is past the deadline", until)
+						}
+						return hangs(ctx, call)
+					}
+				})
 				<-ctx.Done()
 				stopped = time.Now()
 				lostBecause(t, context.Cause(ctx), lease.ReasonExpired)
@@ -129,14 +143,19 @@ func TestRun_OneRenewalFails(t *testing.T) {
 		t.Run(fault.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *faulty) {
 				var told events
+				var now atomic.Pointer[lease.Grant]
 				n := 0
 				s.renews = func(ctx context.Context, call func(context.Context) (lease.Grant, error)) (lease.Grant, error) {
 					if n++; n == 3 {
 						return fault.by(ctx, call)
 					}
+					if left := now.Load().Remaining(); n > 4 && left < ttl/2 {
+						t.Errorf("renewal %d comes with %v left, want that all is as before", n, left)
+					}
 					return call(ctx)
 				}
 				err := lease.Run(bg, s, lease.Job{Name: "x", TTL: ttl, Events: told.add}, func(ctx context.Context, g lease.Grant) error {
+					now.Store(&g)
 					time.Sleep(time.Minute)
 					return errors.Join(ctx.Err(), g.Check())
 				})
@@ -166,6 +185,18 @@ func TestRun_RenewalsRetryThroughAnElection(t *testing.T) {
 		})
 		if err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A store that fails for long is not asked in a tight loop, and yet soon enough.
+func TestRun_RenewalsBackOff(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *faulty) {
+		s.renews = fails
+		err := lease.Run(bg, s, lease.Job{Name: "x", TTL: time.Minute}, untilEnd)
+		lostBecause(t, err, lease.ReasonExpired)
+		if n := s.count("renew"); n < 8 || n > 40 {
+			t.Errorf("%d renewals in 40s", n)
 		}
 	})
 }

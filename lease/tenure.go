@@ -131,7 +131,6 @@ func (t *tenure) refused(err error) bool {
 	default:
 		return false
 	}
-	t.look() // if the deadline passed before, that is why
 	t.finish(lost, false)
 	return true
 }
