@@ -113,7 +113,7 @@ func TestRun_MaxWaitDoesNotBoundTheHold(t *testing.T) {
 			if _, bounded := ctx.Deadline(); bounded {
 				t.Error("the job's context has the deadline of the acquire")
 			}
-			time.Sleep(time.Hour)
+			time.Sleep(5 * time.Minute)
 			return errors.Join(ctx.Err(), g.Check())
 		})
 		if err != nil {
@@ -202,6 +202,23 @@ func TestRun_CancelledDuringAnAcquire(t *testing.T) {
 			isFree(t, s, "x")
 		})
 	}
+}
+
+// Cancelled at the very moment at which the lease was granted, the job does not
+// begin.
+func TestRun_CancelledWhenGranted(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *faulty) {
+		ctx, cancel := context.WithCancel(bg)
+		s.acquires = func(ctx context.Context, call func(context.Context) (lease.Grant, error)) (lease.Grant, error) {
+			g, err := call(ctx)
+			cancel()
+			return g, err
+		}
+		if err := lease.Run(ctx, s, lease.Job{Name: "x", TTL: ttl}, notCalled(t)); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		isFree(t, s, "x")
+	})
 }
 
 func TestRun_ContextEndedBefore(t *testing.T) {

@@ -222,13 +222,13 @@ func TestRunLoop_ReturnsTheErrorOfTheJob(t *testing.T) {
 // A job that returns at once leaves others a turn.
 func TestRunLoop_Pauses(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *faulty) {
-		ctx, cancel := context.WithTimeout(bg, time.Minute)
+		ctx, cancel := context.WithTimeout(bg, 5*time.Minute)
 		defer cancel()
 		var turns [2]int
 		var all sync.WaitGroup
 		for i := range turns {
 			all.Go(func() {
-				err := lease.RunLoop(ctx, s, lease.Job{Name: "x", TTL: ttl}, func(context.Context, lease.Grant) error {
+				err := lease.RunLoop(ctx, polled{s}, lease.Job{Name: "x", TTL: ttl, Pause: 5 * time.Second}, func(context.Context, lease.Grant) error {
 					turns[i]++
 					time.Sleep(2 * time.Second)
 					return nil

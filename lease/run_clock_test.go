@@ -170,6 +170,18 @@ func TestRun_FirstCheckAfterAFreeze(t *testing.T) {
 	})
 }
 
+// A job that was frozen past the deadline and returns before anything looked has
+// run without the lease.
+func TestRun_ReturnsAfterAFreeze(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *faulty) {
+		err := lease.Run(bg, s, lease.Job{Name: "x", TTL: ttl}, func(context.Context, lease.Grant) error {
+			s.clock.jumps(ttl, 0)
+			return nil
+		})
+		lostBecause(t, err, lease.ReasonExpired)
+	})
+}
+
 // Case 21: A freezes, B holds and dies, A wakes: its old work is told that it is
 // lost, and its new grant has a token above both.
 func TestRunLoop_FreezesAndWakes(t *testing.T) {

@@ -122,7 +122,7 @@ func TestRunLoop_NoOverlap(t *testing.T) {
 				defer mu.Unlock()
 				return rng.IntN(n)
 			}
-			ctx, cancel := context.WithTimeout(bg, time.Hour)
+			ctx, cancel := context.WithTimeout(bg, 15*time.Minute)
 			defer cancel()
 			o := oracle{inside: map[string]uint64{}}
 			var all sync.WaitGroup
@@ -164,8 +164,8 @@ func TestRunLoop_NoOverlap(t *testing.T) {
 			if t.Failed() {
 				t.Logf("seed %d", seed)
 			}
-			if o.count < 20 {
-				t.Errorf("seed %d: %d tenures in an hour", seed, o.count)
+			if o.count < 5 {
+				t.Errorf("seed %d: %d tenures in a quarter of an hour", seed, o.count)
 			}
 			time.Sleep(2 * ttl) // the last release may not have come through
 			isFree(t, s, "x")
@@ -175,7 +175,7 @@ func TestRunLoop_NoOverlap(t *testing.T) {
 
 // A job costs one goroutine besides its own, and its renewals do not go in step.
 func TestRun_ManyJobs(t *testing.T) {
-	const jobs = 500 // the race detector takes no more than 8,128 goroutines
+	const jobs = 200
 	inBubble(t, func(t *testing.T, s *faulty) {
 		ctx, cancel := context.WithCancel(bg)
 		renewals := map[time.Duration]int{}

@@ -23,7 +23,7 @@ func TestRun_HoldsWhileTheJobRuns(t *testing.T) {
 				if g.Name != "x" || g.Owner != "a" || g.Token != 1 || g.TTL != ttl {
 					t.Errorf("grant %+v", g)
 				}
-				for range 60 {
+				for range 10 {
 					time.Sleep(time.Minute)
 					if err := errors.Join(g.Check(), ctx.Err()); err != nil {
 						t.Fatalf("after some minutes: %v", err)
@@ -54,8 +54,8 @@ func TestRun_HoldsWhileTheJobRuns(t *testing.T) {
 			t.Errorf("released: %+v", e)
 		}
 		// Every third of a ttl, or up to a fifth earlier.
-		if n := s.count("renew"); n < 3600*3/10 || n > 3600*3/10*5/4+2 {
-			t.Errorf("%d renewals in an hour", n)
+		if n := s.count("renew"); n < 600*3/10 || n > 600*3/10*5/4+2 {
+			t.Errorf("%d renewals in ten minutes", n)
 		}
 	})
 }
@@ -91,6 +91,9 @@ func TestRun_StoreIsCutOff(t *testing.T) {
 				return call(ctx)
 			}
 			err := lease.Run(bg, s, job, func(ctx context.Context, g lease.Grant) error {
+				if got, want := g.Remaining(), lease.Shorter(ttl)-margin; got != want {
+					t.Errorf("begins with %v remaining, want %v", got, want)
+				}
 				time.Sleep(time.Minute)
 				s.cut()
 				s.sets(func() {
@@ -110,6 +113,9 @@ func TestRun_StoreIsCutOff(t *testing.T) {
 			lostBecause(t, err, lease.ReasonExpired)
 			if got, want := stopped.Sub(sent), lease.Shorter(ttl)-margin; got != want {
 				t.Errorf("stopped %v after the last renewal was sent, want %v", got, want)
+			}
+			if d := time.Since(stopped); d > ttl/5 {
+				t.Errorf("tried to release for %v what had expired", d)
 			}
 			wantKinds(t, &told, lease.HoldAcquired, lease.HoldRenewed, lease.HoldJeopardy, lease.HoldLost, lease.HoldReleased)
 			e, at := told.first(t, lease.HoldJeopardy)
@@ -304,13 +310,27 @@ func TestRun_CancelledDuringARenewal(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, s *faulty) {
 			ctx, cancel := context.WithCancel(bg)
+			var slow time.Duration
+			var under atomic.Bool
 			s.renews = func(ctx context.Context, call func(context.Context) (lease.Grant, error)) (lease.Grant, error) {
+				under.Store(true)
+				defer under.Store(false)
 				cancel()
 				<-ctx.Done() // which must not wait for a timeout
 				if !done {
 					return lease.Grant{}, lease.ErrUnknownOutcome
 				}
-				return call(context.WithoutCancel(ctx)) // it arrived at the store after all
+				time.Sleep(slow)
+				return call(context.WithoutCancel(ctx)) // it arrives at the store after all
+			}
+			s.releases = func(ctx context.Context, call func(context.Context) error) error {
+				if under.Load() {
+					t.Error("released while a renewal was under way")
+				}
+				return call(ctx)
+			}
+			if done {
+				slow = time.Second
 			}
 			var at time.Time
 			err := lease.Run(ctx, s, lease.Job{Name: "x", TTL: ttl}, func(ctx context.Context, g lease.Grant) error {
@@ -320,12 +340,49 @@ func TestRun_CancelledDuringARenewal(t *testing.T) {
 			if !errors.Is(err, context.Canceled) || errors.Is(err, lease.ErrLost) {
 				t.Errorf("%v, want that it was cancelled", err)
 			}
-			if d := time.Since(at); d != 0 {
+			if d := time.Since(at); d != slow {
 				t.Errorf("returned %v after the job", d)
 			}
 			isFree(t, s, "x")
 		})
 	}
+}
+
+// A release that does not work at first is repeated; one that never does is told
+// and bounded, and is no error of the job.
+func TestRun_ReleaseFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *faulty) {
+		n := 0
+		s.releases = func(ctx context.Context, call func(context.Context) error) error {
+			if n++; n < 4 {
+				return lease.ErrUnavailable
+			}
+			return call(ctx)
+		}
+		var told events
+		job := lease.Job{Name: "x", TTL: ttl, Events: told.add}
+		nothing := func(context.Context, lease.Grant) error { return nil }
+		if err := lease.Run(bg, s, job, nothing); err != nil {
+			t.Error(err)
+		}
+		isFree(t, s, "x")
+		if e, _ := told.first(t, lease.HoldReleased); e.Err != nil {
+			t.Errorf("released: %v", e.Err)
+		}
+
+		s.releases = func(context.Context, func(context.Context) error) error { return lease.ErrUnavailable }
+		told = events{}
+		begun := time.Now()
+		if err := lease.Run(bg, s, job, nothing); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(begun); d > 5*time.Second {
+			t.Errorf("tried for %v", d)
+		}
+		if e, _ := told.first(t, lease.HoldReleased); !errors.Is(e.Err, lease.ErrUnavailable) {
+			t.Errorf("released: %v, want why it was not", e.Err)
+		}
+	})
 }
 
 // Case 20: a job that returns or panics or ends its goroutine is renewed no more.
