@@ -59,6 +59,9 @@ func TestRun_WaitsUntilTheNameIsFree(t *testing.T) {
 				if e, _ := told.first(t, lease.HoldWaiting); !errors.Is(e.Err, lease.ErrHeld) {
 					t.Errorf("waiting because %v", e.Err)
 				}
+				if n := len(told.all); n > 10 {
+					t.Errorf("%d events, want one for all the waiting", n)
+				}
 				if n := s.count("acquire"); n > 200 {
 					t.Errorf("asked %d times in 10 minutes", n)
 				}

@@ -105,6 +105,7 @@ func TestRunLoop_StoreDrains(t *testing.T) {
 		inBubble(t, func(t *testing.T, s *faulty) {
 			d := newDraining(s)
 			time.AfterFunc(time.Minute, d.closes)
+			begun := time.Now()
 			err := lease.RunLoop(bg, d, lease.Job{Name: "x", TTL: ttl}, func(ctx context.Context, _ lease.Grant) error {
 				<-ctx.Done()
 				return returns
@@ -115,6 +116,9 @@ func TestRunLoop_StoreDrains(t *testing.T) {
 			}
 			if !errors.Is(err, want) {
 				t.Errorf("job returned %v: %v, want %v", returns, err, want)
+			}
+			if d := time.Since(begun); d != time.Minute {
+				t.Errorf("returned after %v, want when the store closed", d)
 			}
 		})
 	}

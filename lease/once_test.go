@@ -82,6 +82,33 @@ func TestOnce_ShiftedReplicas(t *testing.T) {
 	})
 }
 
+// Replicas that wait for the lease together, none of which has seen a mark.
+func TestOnce_WaitingTogether(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *faulty) {
+		held(t, s, ttl)
+		var ran, returned int
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				did, err := lease.Once(bg, s, lease.Job{Name: "x", TTL: ttl}, noon, func(context.Context, lease.Grant) error { return nil })
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if returned++; did {
+					ran++
+				}
+			})
+		}
+		all.Wait()
+		if ran != 1 || returned != 5 {
+			t.Errorf("%d of %d ran the slot", ran, returned)
+		}
+	})
+}
+
 // marking is a store whose Put a test stands before.
 type marking struct {
 	*faulty

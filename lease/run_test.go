@@ -111,6 +111,9 @@ func TestRun_StoreIsCutOff(t *testing.T) {
 				return nil
 			})
 			lostBecause(t, err, lease.ReasonExpired)
+			if want := `run under lease "x": lease "x" of owner "a" with token 1 is lost: expired`; err == nil || err.Error() != want {
+				t.Errorf("%v, want %s", err, want)
+			}
 			if got, want := stopped.Sub(sent), lease.Shorter(ttl)-margin; got != want {
 				t.Errorf("stopped %v after the last renewal was sent, want %v", got, want)
 			}
@@ -144,6 +147,10 @@ func TestRun_OneRenewalFails(t *testing.T) {
 			g, err := call(ctx)
 			g.Token++
 			return g, err
+		}},
+		{"an answer with an earlier deadline", func(ctx context.Context, call func(context.Context) (lease.Grant, error)) (lease.Grant, error) {
+			g, err := call(ctx)
+			return g.WithMargin(ttl - 2*time.Second), err
 		}},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
@@ -195,15 +202,54 @@ func TestRun_RenewalsRetryThroughAnElection(t *testing.T) {
 	})
 }
 
-// A store that fails for long is not asked in a tight loop, and yet soon enough.
+// A store that fails for long is not asked in a tight loop, and yet soon enough;
+// and soon again when it fails again later.
 func TestRun_RenewalsBackOff(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *faulty) {
-		s.renews = fails
+		var at []time.Time
+		s.renews = func(ctx context.Context, call func(context.Context) (lease.Grant, error)) (lease.Grant, error) {
+			if at = append(at, time.Now()); len(at) == 9 {
+				return call(ctx)
+			}
+			return fails(ctx, call)
+		}
 		err := lease.Run(bg, s, lease.Job{Name: "x", TTL: time.Minute}, untilEnd)
 		lostBecause(t, err, lease.ReasonExpired)
-		if n := s.count("renew"); n < 8 || n > 40 {
-			t.Errorf("%d renewals in 40s", n)
+		if n := len(at); n < 17 || n > 50 {
+			t.Fatalf("%d renewals", n)
 		}
+		for _, first := range []int{0, 9} {
+			if d := at[first+1].Sub(at[first]); d > 100*time.Millisecond {
+				t.Errorf("renewal %d comes %v after the one that did not work", first+1, d)
+			}
+			if d := at[first+7].Sub(at[first+6]); d < time.Second {
+				t.Errorf("renewal %d comes %v after seven that did not work", first+7, d)
+			}
+		}
+	})
+}
+
+// A copy with a margin of its own is a value like every other grant.
+func TestRun_GrantWithMargin(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *faulty) {
+		err := lease.Run(bg, s, lease.Job{Name: "x", TTL: ttl}, func(_ context.Context, g lease.Grant) error {
+			early := g.WithMargin(time.Second)
+			if got, want := early.Remaining(), g.Remaining()-time.Second; got != want {
+				t.Errorf("%v remain, want %v", got, want)
+			}
+			time.Sleep(ttl)
+			lostBecause(t, early.Check(), lease.ReasonExpired)
+			if _, err := s.Break(bg, "x"); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(ttl / 2)
+			lostBecause(t, g.Check(), lease.ReasonBroken)
+			if left := g.WithMargin(0).Remaining(); left != 0 {
+				t.Errorf("%v remain in a copy of a lost grant", left)
+			}
+			return g.Check()
+		})
+		lostBecause(t, err, lease.ReasonBroken)
 	})
 }
 
