@@ -35,18 +35,23 @@ const (
 // without any deadline, and reads on for as long as something comes.
 type inbound struct {
 	net.Conn
-	idle   time.Duration
-	closed func()
+	idle  time.Duration // longest silence between messages
+	stall time.Duration // and within one
+	ended func()
 
 	// Of the message under way: every message is answered before the next one.
 	size    int
 	limited bool
 }
 
-// Read implements net.Conn. Silence for longer than idle ends the connection;
-// the other side opens a new one before it needs it (outbound).
+// Read implements net.Conn. Silence for too long ends the connection; the other
+// side opens a new one before it needs it (outbound).
 func (c *inbound) Read(b []byte) (int, error) {
-	c.SetReadDeadline(time.Now().Add(c.idle))
+	patience := c.idle
+	if c.size > 0 {
+		patience = c.stall
+	}
+	c.SetReadDeadline(time.Now().Add(patience))
 	n, err := c.Conn.Read(b)
 	if c.size == 0 && n > 0 {
 		c.limited = b[0] != installSnapshot
@@ -61,12 +66,13 @@ func (c *inbound) Read(b []byte) (int, error) {
 // Write implements net.Conn.
 func (c *inbound) Write(b []byte) (int, error) {
 	c.size = 0
+	c.SetWriteDeadline(time.Now().Add(c.stall))
 	return c.Conn.Write(b)
 }
 
-// Close implements net.Conn.
+// Close implements net.Conn. It is the last thing that raft does with c.
 func (c *inbound) Close() error {
-	c.closed()
+	defer c.ended()
 	return c.Conn.Close()
 }
 
@@ -75,12 +81,14 @@ func (c *inbound) Close() error {
 // fail because the other side gave up a silent connection: one that was not used
 // for a while is replaced before the next request.
 type outbound struct {
-	dial func() (net.Conn, error)
-	idle time.Duration // shorter than that of the other side
+	dial  func() (net.Conn, error)
+	idle  time.Duration // shorter than that of the other side
+	ended func()
 
-	mu       sync.Mutex // guards the fields below; not held over a read or write
+	mu       sync.Mutex // guards the fields below; not held over a read, write or dial
 	conn     net.Conn
-	used     time.Time
+	atRest   bool      // the last request was answered; else part of one was sent
+	used     time.Time // for the last answer
 	deadline time.Time
 	closed   bool
 }
@@ -88,17 +96,27 @@ type outbound struct {
 func (c *outbound) current() net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.used = time.Now()
 	return c.conn
 }
 
 // Read implements net.Conn.
-func (c *outbound) Read(b []byte) (int, error) { return c.current().Read(b) }
+func (c *outbound) Read(b []byte) (int, error) {
+	n, err := c.current().Read(b)
+	if n > 0 {
+		c.mu.Lock()
+		c.atRest, c.used = true, time.Now()
+		c.mu.Unlock()
+	}
+	return n, err
+}
 
 // Write implements net.Conn.
 func (c *outbound) Write(b []byte) (int, error) {
 	c.mu.Lock()
-	stale := time.Since(c.used) > c.idle
+	// Not within a request, however slow: the other side would take the rest of it
+	// for a request of its own.
+	stale := c.atRest && time.Since(c.used) > c.idle
+	c.atRest = false
 	c.mu.Unlock()
 	if stale {
 		if err := c.replace(); err != nil {
@@ -114,22 +132,27 @@ func (c *outbound) replace() error {
 		return err
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
+	old, closed, deadline := c.conn, c.closed, c.deadline
+	if !closed {
+		c.conn = conn
+	}
+	c.mu.Unlock()
+	if closed {
 		conn.Close()
 		return net.ErrClosed
 	}
-	c.conn.Close()
-	c.conn = conn
-	return conn.SetDeadline(c.deadline)
+	old.Close()
+	return conn.SetDeadline(deadline)
 }
 
 // Close implements net.Conn.
 func (c *outbound) Close() error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.closed = true
-	return c.conn.Close()
+	conn := c.conn
+	c.mu.Unlock()
+	c.ended()
+	return conn.Close()
 }
 
 // LocalAddr implements net.Conn.
@@ -141,9 +164,10 @@ func (c *outbound) RemoteAddr() net.Addr { return c.current().RemoteAddr() }
 // SetDeadline implements net.Conn. raft sets no other deadline.
 func (c *outbound) SetDeadline(t time.Time) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.deadline = t
-	return c.conn.SetDeadline(t)
+	conn := c.conn
+	c.mu.Unlock()
+	return conn.SetDeadline(t)
 }
 
 // SetReadDeadline implements net.Conn.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // magic is the first byte of a raft connection, in both directions. No HTTP
@@ -121,7 +122,9 @@ func answer(h hello, cluster, id string) (Refusal, string) {
 
 // appendReply appends an answer as it is sent.
 func appendReply(b []byte, why Refusal, reason string) []byte {
-	reason = reason[:min(len(reason), maxField)]
+	if len(reason) > maxField {
+		reason = strings.ToValidUTF8(reason[:maxField], "") // not half a letter
+	}
 	return append(append(b, magic, byte(why), byte(len(reason))), reason...)
 }
 

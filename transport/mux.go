@@ -17,9 +17,8 @@ type Mux struct {
 
 	mu      sync.Mutex
 	closed  bool
-	raft    *streams              // nil while the node is in no cluster
-	unknown []net.Conn            // have not said what they are, the oldest first
-	streams map[net.Conn]struct{} // raft connections that others opened
+	raft    *Raft      // nil while the node is in no cluster
+	unknown []net.Conn // have not said what they are, the oldest first
 }
 
 // Listen opens the port. HTTP connections wait for somebody to accept them from
@@ -35,7 +34,7 @@ func Listen(cfg Config) (*Mux, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Mux{cfg: cfg, ln: ln, http: newQueue(ln.Addr()), streams: map[net.Conn]struct{}{}}
+	m := &Mux{cfg: cfg, ln: ln, http: newQueue(ln.Addr())}
 	m.wg.Go(m.accept)
 	return m, nil
 }
@@ -47,30 +46,25 @@ func (m *Mux) Addr() net.Addr { return m.ln.Addr() }
 // it refuses them and leaves raft alone.
 func (m *Mux) HTTP() net.Listener { return m.http }
 
-// Close gives the port back, ends all raft connections that others opened and
-// those that have not said what they are, and waits for its goroutines.
-// Idempotent.
+// Close gives the port back, closes the Raft and the connections that have not
+// said what they are, and waits for its goroutines. HTTP connections that were
+// accepted stay with whoever accepted them. Idempotent.
 func (m *Mux) Close() error {
 	m.mu.Lock()
 	m.closed = true
-	raft := m.raft
-	m.raft = nil
-	conns := m.unknown
-	m.unknown = nil
-	for c := range m.streams {
-		conns = append(conns, c)
-	}
+	raft, unknown := m.raft, m.unknown
+	m.raft, m.unknown = nil, nil
 	m.mu.Unlock()
 	err := m.ln.Close()
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 	}
 	m.http.Close()
-	if raft != nil {
-		raft.queue.Close()
-	}
-	for _, c := range conns {
+	for _, c := range unknown {
 		c.Close()
+	}
+	if raft != nil {
+		err = errors.Join(err, raft.Close())
 	}
 	m.wg.Wait()
 	return err
@@ -107,17 +101,23 @@ func (m *Mux) accept() {
 // keep silent: it had its time.
 func (m *Mux) enter(conn net.Conn) bool {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
+	closed := m.closed
+	var oldest net.Conn
+	if !closed {
+		m.unknown = append(m.unknown, conn)
+		if len(m.unknown) > m.cfg.MaxUnknown {
+			oldest = m.unknown[0]
+			m.unknown = m.unknown[1:]
+		}
+	}
+	m.mu.Unlock()
+	if closed {
 		conn.Close()
-		return false
 	}
-	m.unknown = append(m.unknown, conn)
-	if len(m.unknown) > m.cfg.MaxUnknown {
-		m.unknown[0].Close()
-		m.unknown = m.unknown[1:]
+	if oldest != nil {
+		oldest.Close()
 	}
-	return true
+	return !closed
 }
 
 // known takes conn off the list; false when it was closed meanwhile.
@@ -166,73 +166,25 @@ func (m *Mux) greet(conn net.Conn) {
 	case err != nil:
 		why, reason = RefusedHello, err.Error()
 	case raft != nil:
-		why, reason = answer(h, raft.cfg.Cluster, raft.cfg.ID)
+		why, reason = answer(h, raft.streams.cfg.Cluster, raft.streams.cfg.ID)
 	}
 	_, err = conn.Write(appendReply(nil, why, reason))
 	if why != accepted {
 		m.cfg.Logger.Debug("refused raft connection", "node", h.from, "addr", conn.RemoteAddr(), "err", reason)
 	}
-	if !m.known(conn) || err != nil || why != accepted || !m.stream(conn) {
+	if !m.known(conn) || err != nil || why != accepted {
 		conn.Close()
 		return
 	}
 	conn.SetDeadline(time.Time{})
-	raft.queue.put(&inbound{Conn: conn, idle: raft.cfg.IdleTimeout, closed: func() { m.streamEnded(conn) }})
+	raft.streams.accept(conn)
 }
 
-// stream notes an open raft connection, so that Close can end it; false after
-// Close.
-func (m *Mux) stream(conn net.Conn) bool {
+// leave makes m refuse raft connections again.
+func (m *Mux) leave(r *Raft) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.closed {
-		m.streams[conn] = struct{}{}
-	}
-	return !m.closed
-}
-
-func (m *Mux) streamEnded(conn net.Conn) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.streams, conn)
-}
-
-// queue is a net.Listener fed by hand.
-type queue struct {
-	addr  net.Addr
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newQueue(addr net.Addr) *queue {
-	return &queue{addr: addr, conns: make(chan net.Conn), done: make(chan struct{})}
-}
-
-// put waits until conn is accepted, and closes it when q is closed first.
-func (q *queue) put(conn net.Conn) {
-	select {
-	case q.conns <- conn:
-	case <-q.done:
-		conn.Close()
+	if m.raft == r {
+		m.raft = nil
 	}
 }
-
-// Accept implements net.Listener.
-func (q *queue) Accept() (net.Conn, error) {
-	select {
-	case c := <-q.conns:
-		return c, nil
-	case <-q.done:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close implements net.Listener.
-func (q *queue) Close() error {
-	q.once.Do(func() { close(q.done) })
-	return nil
-}
-
-// Addr implements net.Listener.
-func (q *queue) Addr() net.Addr { return q.addr }

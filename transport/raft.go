@@ -1,11 +1,6 @@
 package transport
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -59,24 +54,19 @@ func (c RaftConfig) withDefaults() RaftConfig {
 //     make up for it.
 //   - A connection opens with a handshake over cluster and node ids.
 //
-// The embedded transport's other methods (pre-vote, Close) are raft's own.
+// The embedded transport's other methods (pre-vote) are raft's own.
 type Raft struct {
 	*raft.NetworkTransport
+	streams *streams
 }
 
 // NewRaft makes m accept raft connections for the node cfg.ID of cfg.Cluster.
-// There is one for each Mux. Closing it makes m refuse them again.
+// There is one for each Mux. Closing it makes m refuse them again; closing m
+// closes it.
 func NewRaft(m *Mux, cfg RaftConfig) *Raft {
 	cfg = cfg.withDefaults()
-	s := &streams{mux: m, cfg: cfg, queue: newQueue(address(cfg.Advertise))}
-	m.mu.Lock()
-	if m.closed {
-		s.queue.Close()
-	} else {
-		m.raft = s
-	}
-	m.mu.Unlock()
-	return &Raft{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+	s := newStreams(m.cfg.Network, cfg)
+	r := &Raft{streams: s, NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		ServerAddressProvider:   s,
 		Logger:                  cfg.Logger,
 		Stream:                  s,
@@ -85,6 +75,26 @@ func NewRaft(m *Mux, cfg RaftConfig) *Raft {
 		Timeout:                 cfg.Timeout,
 		MsgpackUseNewTimeFormat: true,
 	})}
+	s.left = func() { m.leave(r) }
+	m.mu.Lock()
+	closed := m.closed
+	if !closed {
+		m.raft = r
+	}
+	m.mu.Unlock()
+	if closed {
+		r.Close()
+	}
+	return r
+}
+
+// Close ends all raft connections, also those on which an answer is still to
+// come, and waits for their handlers. Idempotent.
+func (r *Raft) Close() error {
+	err := r.NetworkTransport.Close()
+	r.CloseStreams() // hashicorp's Close leaves the connections in its pool open
+	r.streams.end()
+	return err
 }
 
 // SetHeartbeatHandler implements raft.Transport. It leaves the fast path unused.
@@ -93,90 +103,3 @@ func (*Raft) SetHeartbeatHandler(func(raft.RPC)) {}
 // EncodePeer implements raft.Transport. What raft stores and sends is the plain
 // address.
 func (*Raft) EncodePeer(_ raft.ServerID, addr raft.ServerAddress) []byte { return []byte(addr) }
-
-// address is a net.Addr made from text.
-type address string
-
-// Network implements net.Addr.
-func (address) Network() string { return "tcp" }
-
-// String implements net.Addr.
-func (a address) String() string { return string(a) }
-
-// streams is the raft.StreamLayer of a Raft. Dial needs to know who is meant, and
-// raft only tells it an address, so streams is also the address provider and puts
-// both into one: "id@host:port".
-type streams struct {
-	*queue
-	mux *Mux
-	cfg RaftConfig
-}
-
-// ServerAddr implements raft.ServerAddressProvider.
-func (s *streams) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
-	addr, ok := s.cfg.Address(string(id))
-	if !ok {
-		return "", fmt.Errorf("address of node %q is not known yet", id)
-	}
-	return raft.ServerAddress(string(id) + "@" + addr), nil
-}
-
-// Dial implements raft.StreamLayer.
-func (s *streams) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	id, addr, ok := strings.Cut(string(target), "@")
-	if !ok {
-		return nil, fmt.Errorf("dial %q: the id of the node at this address is not known yet", target)
-	}
-	dial := func() (net.Conn, error) { return s.dial(id, addr, timeout) }
-	conn, err := dial()
-	if err != nil {
-		return nil, err
-	}
-	return &outbound{dial: dial, idle: s.cfg.IdleTimeout / 2, conn: conn, used: time.Now()}, nil
-}
-
-// dial opens a connection and shakes hands.
-func (s *streams) dial(id, addr string, timeout time.Duration) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	conn, err := s.mux.cfg.Network.Dial(ctx, addr)
-	if err != nil {
-		return nil, fmt.Errorf("dial node %q at %q: %w", id, addr, err)
-	}
-	deadline, _ := ctx.Deadline()
-	if err := s.handshake(conn, id, addr, deadline); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return conn, nil
-}
-
-func (s *streams) handshake(conn net.Conn, id, addr string, deadline time.Time) error {
-	h := hello{cluster: s.cfg.Cluster, from: s.cfg.ID, to: id}
-	if err := h.check(); err != nil {
-		return err
-	}
-	if err := conn.SetDeadline(deadline); err != nil {
-		return err
-	}
-	if _, err := conn.Write(appendHello(nil, h)); err != nil {
-		return fmt.Errorf("raft handshake with node %q at %q: %w", id, addr, err)
-	}
-	why, reason, err := readReply(conn)
-	switch {
-	case err != nil:
-		return fmt.Errorf("raft handshake with node %q at %q: %w", id, addr, err)
-	case why != accepted:
-		return &HandshakeError{Addr: addr, Cluster: h.cluster, From: h.from, To: id, Refusal: why, Reason: reason}
-	}
-	return conn.SetDeadline(time.Time{})
-}
-
-// Close implements raft.StreamLayer.
-func (s *streams) Close() error {
-	s.mux.mu.Lock()
-	if s.mux.raft == s {
-		s.mux.raft = nil
-	}
-	s.mux.mu.Unlock()
-	return s.queue.Close()
-}

@@ -726,6 +726,105 @@ func (x *BreakResponse) GetToken() uint64 {
 	return 0
 }
 
+// HandoverRequest asks the holder of a lease to finish and gives the name to one
+// who waits for it, in one commit with the release. The call returns when that
+// is done, or with its deadline; then the order of the queue is as before.
+type HandoverRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	To            string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"` // the owner of a waiting acquire
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandoverRequest) Reset() {
+	*x = HandoverRequest{}
+	mi := &file_raftlease_v1_cluster_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandoverRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandoverRequest) ProtoMessage() {}
+
+func (x *HandoverRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_raftlease_v1_cluster_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandoverRequest.ProtoReflect.Descriptor instead.
+func (*HandoverRequest) Descriptor() ([]byte, []int) {
+	return file_raftlease_v1_cluster_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *HandoverRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *HandoverRequest) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+type HandoverResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         uint64                 `protobuf:"varint,1,opt,name=token,proto3" json:"token,omitempty"` // of the new grant
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandoverResponse) Reset() {
+	*x = HandoverResponse{}
+	mi := &file_raftlease_v1_cluster_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandoverResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandoverResponse) ProtoMessage() {}
+
+func (x *HandoverResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_raftlease_v1_cluster_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandoverResponse.ProtoReflect.Descriptor instead.
+func (*HandoverResponse) Descriptor() ([]byte, []int) {
+	return file_raftlease_v1_cluster_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *HandoverResponse) GetToken() uint64 {
+	if x != nil {
+		return x.Token
+	}
+	return 0
+}
+
 var File_raftlease_v1_cluster_proto protoreflect.FileDescriptor
 
 const file_raftlease_v1_cluster_proto_rawDesc = "" +
@@ -776,14 +875,20 @@ const file_raftlease_v1_cluster_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\";\n" +
 	"\rBreakResponse\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x14\n" +
-	"\x05token\x18\x02 \x01(\x04R\x05token2\xcf\x03\n" +
+	"\x05token\x18\x02 \x01(\x04R\x05token\"5\n" +
+	"\x0fHandoverRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\"(\n" +
+	"\x10HandoverResponse\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\x04R\x05token2\x9a\x04\n" +
 	"\x0eClusterService\x12C\n" +
 	"\x06Status\x12\x1b.raftlease.v1.StatusRequest\x1a\x1c.raftlease.v1.StatusResponse\x12L\n" +
 	"\tAddMember\x12\x1e.raftlease.v1.AddMemberRequest\x1a\x1f.raftlease.v1.AddMemberResponse\x12U\n" +
 	"\fRemoveMember\x12!.raftlease.v1.RemoveMemberRequest\x1a\".raftlease.v1.RemoveMemberResponse\x12F\n" +
 	"\aPromote\x12\x1c.raftlease.v1.PromoteRequest\x1a\x1d.raftlease.v1.PromoteResponse\x12I\n" +
 	"\bTransfer\x12\x1d.raftlease.v1.TransferRequest\x1a\x1e.raftlease.v1.TransferResponse\x12@\n" +
-	"\x05Break\x12\x1a.raftlease.v1.BreakRequest\x1a\x1b.raftlease.v1.BreakResponseBFZDgithub.com/raftlease/raftlease/transport/rpc/raftleasev1;raftleasev1b\x06proto3"
+	"\x05Break\x12\x1a.raftlease.v1.BreakRequest\x1a\x1b.raftlease.v1.BreakResponse\x12I\n" +
+	"\bHandover\x12\x1d.raftlease.v1.HandoverRequest\x1a\x1e.raftlease.v1.HandoverResponseBFZDgithub.com/raftlease/raftlease/transport/rpc/raftleasev1;raftleasev1b\x06proto3"
 
 var (
 	file_raftlease_v1_cluster_proto_rawDescOnce sync.Once
@@ -797,7 +902,7 @@ func file_raftlease_v1_cluster_proto_rawDescGZIP() []byte {
 	return file_raftlease_v1_cluster_proto_rawDescData
 }
 
-var file_raftlease_v1_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_raftlease_v1_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_raftlease_v1_cluster_proto_goTypes = []any{
 	(*Member)(nil),               // 0: raftlease.v1.Member
 	(*StatusRequest)(nil),        // 1: raftlease.v1.StatusRequest
@@ -812,25 +917,29 @@ var file_raftlease_v1_cluster_proto_goTypes = []any{
 	(*TransferResponse)(nil),     // 10: raftlease.v1.TransferResponse
 	(*BreakRequest)(nil),         // 11: raftlease.v1.BreakRequest
 	(*BreakResponse)(nil),        // 12: raftlease.v1.BreakResponse
-	(*durationpb.Duration)(nil),  // 13: google.protobuf.Duration
+	(*HandoverRequest)(nil),      // 13: raftlease.v1.HandoverRequest
+	(*HandoverResponse)(nil),     // 14: raftlease.v1.HandoverResponse
+	(*durationpb.Duration)(nil),  // 15: google.protobuf.Duration
 }
 var file_raftlease_v1_cluster_proto_depIdxs = []int32{
 	0,  // 0: raftlease.v1.StatusResponse.members:type_name -> raftlease.v1.Member
-	13, // 1: raftlease.v1.StatusResponse.last_contact:type_name -> google.protobuf.Duration
+	15, // 1: raftlease.v1.StatusResponse.last_contact:type_name -> google.protobuf.Duration
 	1,  // 2: raftlease.v1.ClusterService.Status:input_type -> raftlease.v1.StatusRequest
 	3,  // 3: raftlease.v1.ClusterService.AddMember:input_type -> raftlease.v1.AddMemberRequest
 	5,  // 4: raftlease.v1.ClusterService.RemoveMember:input_type -> raftlease.v1.RemoveMemberRequest
 	7,  // 5: raftlease.v1.ClusterService.Promote:input_type -> raftlease.v1.PromoteRequest
 	9,  // 6: raftlease.v1.ClusterService.Transfer:input_type -> raftlease.v1.TransferRequest
 	11, // 7: raftlease.v1.ClusterService.Break:input_type -> raftlease.v1.BreakRequest
-	2,  // 8: raftlease.v1.ClusterService.Status:output_type -> raftlease.v1.StatusResponse
-	4,  // 9: raftlease.v1.ClusterService.AddMember:output_type -> raftlease.v1.AddMemberResponse
-	6,  // 10: raftlease.v1.ClusterService.RemoveMember:output_type -> raftlease.v1.RemoveMemberResponse
-	8,  // 11: raftlease.v1.ClusterService.Promote:output_type -> raftlease.v1.PromoteResponse
-	10, // 12: raftlease.v1.ClusterService.Transfer:output_type -> raftlease.v1.TransferResponse
-	12, // 13: raftlease.v1.ClusterService.Break:output_type -> raftlease.v1.BreakResponse
-	8,  // [8:14] is the sub-list for method output_type
-	2,  // [2:8] is the sub-list for method input_type
+	13, // 8: raftlease.v1.ClusterService.Handover:input_type -> raftlease.v1.HandoverRequest
+	2,  // 9: raftlease.v1.ClusterService.Status:output_type -> raftlease.v1.StatusResponse
+	4,  // 10: raftlease.v1.ClusterService.AddMember:output_type -> raftlease.v1.AddMemberResponse
+	6,  // 11: raftlease.v1.ClusterService.RemoveMember:output_type -> raftlease.v1.RemoveMemberResponse
+	8,  // 12: raftlease.v1.ClusterService.Promote:output_type -> raftlease.v1.PromoteResponse
+	10, // 13: raftlease.v1.ClusterService.Transfer:output_type -> raftlease.v1.TransferResponse
+	12, // 14: raftlease.v1.ClusterService.Break:output_type -> raftlease.v1.BreakResponse
+	14, // 15: raftlease.v1.ClusterService.Handover:output_type -> raftlease.v1.HandoverResponse
+	9,  // [9:16] is the sub-list for method output_type
+	2,  // [2:9] is the sub-list for method input_type
 	2,  // [2:2] is the sub-list for extension type_name
 	2,  // [2:2] is the sub-list for extension extendee
 	0,  // [0:2] is the sub-list for field type_name
@@ -847,7 +956,7 @@ func file_raftlease_v1_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_raftlease_v1_cluster_proto_rawDesc), len(file_raftlease_v1_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -454,7 +454,10 @@ func (x *RenewRequest) GetTtl() *durationpb.Duration {
 }
 
 type RenewResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The owner to whom the lease is to be handed over: the holder is asked to
+	// finish and to release. Empty when nobody asks.
+	WantedBy      string `protobuf:"bytes,1,opt,name=wanted_by,json=wantedBy,proto3" json:"wanted_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -487,6 +490,13 @@ func (x *RenewResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use RenewResponse.ProtoReflect.Descriptor instead.
 func (*RenewResponse) Descriptor() ([]byte, []int) {
 	return file_raftlease_v1_lease_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RenewResponse) GetWantedBy() string {
+	if x != nil {
+		return x.WantedBy
+	}
+	return ""
 }
 
 type ReleaseRequest struct {
@@ -1208,8 +1218,9 @@ const file_raftlease_v1_lease_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x14\n" +
 	"\x05token\x18\x03 \x01(\x04R\x05token\x12+\n" +
-	"\x03ttl\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"\x0f\n" +
-	"\rRenewResponse\"P\n" +
+	"\x03ttl\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\",\n" +
+	"\rRenewResponse\x12\x1b\n" +
+	"\twanted_by\x18\x01 \x01(\tR\bwantedBy\"P\n" +
 	"\x0eReleaseRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x14\n" +

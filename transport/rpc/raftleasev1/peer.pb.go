@@ -210,6 +210,7 @@ type Operation struct {
 	//	*Operation_Promote
 	//	*Operation_Transfer
 	//	*Operation_Abandon
+	//	*Operation_Handover
 	Op isOperation_Op `protobuf_oneof:"op"`
 	// Set on an acquire for the sender's own embedded service: the grant may be
 	// reclaimed when that process is known to be dead.
@@ -374,6 +375,15 @@ func (x *Operation) GetAbandon() *AbandonWait {
 	return nil
 }
 
+func (x *Operation) GetHandover() *HandoverRequest {
+	if x != nil {
+		if x, ok := x.Op.(*Operation_Handover); ok {
+			return x.Handover
+		}
+	}
+	return nil
+}
+
 func (x *Operation) GetSession() *Session {
 	if x != nil {
 		return x.Session
@@ -444,6 +454,10 @@ type Operation_Abandon struct {
 	Abandon *AbandonWait `protobuf:"bytes,15,opt,name=abandon,proto3,oneof"`
 }
 
+type Operation_Handover struct {
+	Handover *HandoverRequest `protobuf:"bytes,16,opt,name=handover,proto3,oneof"`
+}
+
 func (*Operation_Acquire) isOperation_Op() {}
 
 func (*Operation_Renew) isOperation_Op() {}
@@ -469,6 +483,8 @@ func (*Operation_Promote) isOperation_Op() {}
 func (*Operation_Transfer) isOperation_Op() {}
 
 func (*Operation_Abandon) isOperation_Op() {}
+
+func (*Operation_Handover) isOperation_Op() {}
 
 // AbandonWait says that the caller of a waiting acquire has gone without an
 // answer. If it won the name and nobody has made use of that, the grant ends.
@@ -709,6 +725,8 @@ type OperationResult struct {
 	//	*OperationResult_List
 	//	*OperationResult_Break
 	//	*OperationResult_Transfer
+	//	*OperationResult_Renew
+	//	*OperationResult_Handover
 	Response      isOperationResult_Response `protobuf_oneof:"response"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -810,6 +828,24 @@ func (x *OperationResult) GetTransfer() *TransferResponse {
 	return nil
 }
 
+func (x *OperationResult) GetRenew() *RenewResponse {
+	if x != nil {
+		if x, ok := x.Response.(*OperationResult_Renew); ok {
+			return x.Renew
+		}
+	}
+	return nil
+}
+
+func (x *OperationResult) GetHandover() *HandoverResponse {
+	if x != nil {
+		if x, ok := x.Response.(*OperationResult_Handover); ok {
+			return x.Handover
+		}
+	}
+	return nil
+}
+
 type isOperationResult_Response interface {
 	isOperationResult_Response()
 }
@@ -834,6 +870,14 @@ type OperationResult_Transfer struct {
 	Transfer *TransferResponse `protobuf:"bytes,7,opt,name=transfer,proto3,oneof"`
 }
 
+type OperationResult_Renew struct {
+	Renew *RenewResponse `protobuf:"bytes,8,opt,name=renew,proto3,oneof"`
+}
+
+type OperationResult_Handover struct {
+	Handover *HandoverResponse `protobuf:"bytes,9,opt,name=handover,proto3,oneof"`
+}
+
 func (*OperationResult_Acquire) isOperationResult_Response() {}
 
 func (*OperationResult_Get) isOperationResult_Response() {}
@@ -843,6 +887,10 @@ func (*OperationResult_List) isOperationResult_Response() {}
 func (*OperationResult_Break) isOperationResult_Response() {}
 
 func (*OperationResult_Transfer) isOperationResult_Response() {}
+
+func (*OperationResult_Renew) isOperationResult_Response() {}
+
+func (*OperationResult_Handover) isOperationResult_Response() {}
 
 type SubmitResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1080,7 +1128,7 @@ const file_raftlease_v1_peer_proto_rawDesc = "" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1a\n" +
-	"\bpromised\x18\x03 \x01(\x04R\bpromised\"\xb0\x06\n" +
+	"\bpromised\x18\x03 \x01(\x04R\bpromised\"\xed\x06\n" +
 	"\tOperation\x128\n" +
 	"\aacquire\x18\x01 \x01(\v2\x1c.raftlease.v1.AcquireRequestH\x00R\aacquire\x122\n" +
 	"\x05renew\x18\x02 \x01(\v2\x1a.raftlease.v1.RenewRequestH\x00R\x05renew\x128\n" +
@@ -1096,7 +1144,8 @@ const file_raftlease_v1_peer_proto_rawDesc = "" +
 	" \x01(\v2!.raftlease.v1.RemoveMemberRequestH\x00R\fremoveMember\x128\n" +
 	"\apromote\x18\v \x01(\v2\x1c.raftlease.v1.PromoteRequestH\x00R\apromote\x12;\n" +
 	"\btransfer\x18\f \x01(\v2\x1d.raftlease.v1.TransferRequestH\x00R\btransfer\x125\n" +
-	"\aabandon\x18\x0f \x01(\v2\x19.raftlease.v1.AbandonWaitH\x00R\aabandon\x12/\n" +
+	"\aabandon\x18\x0f \x01(\v2\x19.raftlease.v1.AbandonWaitH\x00R\aabandon\x12;\n" +
+	"\bhandover\x18\x10 \x01(\v2\x1d.raftlease.v1.HandoverRequestH\x00R\bhandover\x12/\n" +
 	"\asession\x18\r \x01(\v2\x15.raftlease.v1.SessionR\asession\x12\x17\n" +
 	"\await_id\x18\x0e \x01(\x04R\x06waitIdB\x04\n" +
 	"\x02op\":\n" +
@@ -1116,7 +1165,7 @@ const file_raftlease_v1_peer_proto_rawDesc = "" +
 	"\x02to\x18\x03 \x01(\tR\x02to\x127\n" +
 	"\n" +
 	"operations\x18\x04 \x03(\v2\x17.raftlease.v1.OperationR\n" +
-	"operations\"\x8e\x03\n" +
+	"operations\"\x81\x04\n" +
 	"\x0fOperationResult\x12/\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x15.raftlease.v1.OutcomeR\aoutcome\x12/\n" +
 	"\x05error\x18\x02 \x01(\v2\x19.raftlease.v1.ErrorDetailR\x05error\x129\n" +
@@ -1124,7 +1173,9 @@ const file_raftlease_v1_peer_proto_rawDesc = "" +
 	"\x03get\x18\x04 \x01(\v2\x19.raftlease.v1.GetResponseH\x00R\x03get\x120\n" +
 	"\x04list\x18\x05 \x01(\v2\x1a.raftlease.v1.ListResponseH\x00R\x04list\x123\n" +
 	"\x05break\x18\x06 \x01(\v2\x1b.raftlease.v1.BreakResponseH\x00R\x05break\x12<\n" +
-	"\btransfer\x18\a \x01(\v2\x1e.raftlease.v1.TransferResponseH\x00R\btransferB\n" +
+	"\btransfer\x18\a \x01(\v2\x1e.raftlease.v1.TransferResponseH\x00R\btransfer\x123\n" +
+	"\x05renew\x18\b \x01(\v2\x1b.raftlease.v1.RenewResponseH\x00R\x05renew\x12<\n" +
+	"\bhandover\x18\t \x01(\v2\x1e.raftlease.v1.HandoverResponseH\x00R\bhandoverB\n" +
 	"\n" +
 	"\bresponse\"\x8d\x01\n" +
 	"\x0eSubmitResponse\x127\n" +
@@ -1208,12 +1259,15 @@ var file_raftlease_v1_peer_proto_goTypes = []any{
 	(*RemoveMemberRequest)(nil), // 23: raftlease.v1.RemoveMemberRequest
 	(*PromoteRequest)(nil),      // 24: raftlease.v1.PromoteRequest
 	(*TransferRequest)(nil),     // 25: raftlease.v1.TransferRequest
-	(*ErrorDetail)(nil),         // 26: raftlease.v1.ErrorDetail
-	(*AcquireResponse)(nil),     // 27: raftlease.v1.AcquireResponse
-	(*GetResponse)(nil),         // 28: raftlease.v1.GetResponse
-	(*ListResponse)(nil),        // 29: raftlease.v1.ListResponse
-	(*BreakResponse)(nil),       // 30: raftlease.v1.BreakResponse
-	(*TransferResponse)(nil),    // 31: raftlease.v1.TransferResponse
+	(*HandoverRequest)(nil),     // 26: raftlease.v1.HandoverRequest
+	(*ErrorDetail)(nil),         // 27: raftlease.v1.ErrorDetail
+	(*AcquireResponse)(nil),     // 28: raftlease.v1.AcquireResponse
+	(*GetResponse)(nil),         // 29: raftlease.v1.GetResponse
+	(*ListResponse)(nil),        // 30: raftlease.v1.ListResponse
+	(*BreakResponse)(nil),       // 31: raftlease.v1.BreakResponse
+	(*TransferResponse)(nil),    // 32: raftlease.v1.TransferResponse
+	(*RenewResponse)(nil),       // 33: raftlease.v1.RenewResponse
+	(*HandoverResponse)(nil),    // 34: raftlease.v1.HandoverResponse
 }
 var file_raftlease_v1_peer_proto_depIdxs = []int32{
 	15, // 0: raftlease.v1.Operation.acquire:type_name -> raftlease.v1.AcquireRequest
@@ -1229,31 +1283,34 @@ var file_raftlease_v1_peer_proto_depIdxs = []int32{
 	24, // 10: raftlease.v1.Operation.promote:type_name -> raftlease.v1.PromoteRequest
 	25, // 11: raftlease.v1.Operation.transfer:type_name -> raftlease.v1.TransferRequest
 	4,  // 12: raftlease.v1.Operation.abandon:type_name -> raftlease.v1.AbandonWait
-	5,  // 13: raftlease.v1.Operation.session:type_name -> raftlease.v1.Session
-	5,  // 14: raftlease.v1.Reclaim.session:type_name -> raftlease.v1.Session
-	3,  // 15: raftlease.v1.SubmitRequest.operations:type_name -> raftlease.v1.Operation
-	0,  // 16: raftlease.v1.OperationResult.outcome:type_name -> raftlease.v1.Outcome
-	26, // 17: raftlease.v1.OperationResult.error:type_name -> raftlease.v1.ErrorDetail
-	27, // 18: raftlease.v1.OperationResult.acquire:type_name -> raftlease.v1.AcquireResponse
-	28, // 19: raftlease.v1.OperationResult.get:type_name -> raftlease.v1.GetResponse
-	29, // 20: raftlease.v1.OperationResult.list:type_name -> raftlease.v1.ListResponse
-	30, // 21: raftlease.v1.OperationResult.break:type_name -> raftlease.v1.BreakResponse
-	31, // 22: raftlease.v1.OperationResult.transfer:type_name -> raftlease.v1.TransferResponse
-	8,  // 23: raftlease.v1.SubmitResponse.results:type_name -> raftlease.v1.OperationResult
-	12, // 24: raftlease.v1.HelloRequest.peers:type_name -> raftlease.v1.HelloRequest.PeersEntry
-	13, // 25: raftlease.v1.HelloResponse.peers:type_name -> raftlease.v1.HelloResponse.PeersEntry
-	14, // 26: raftlease.v1.HelloResponse.founders:type_name -> raftlease.v1.HelloResponse.FoundersEntry
-	1,  // 27: raftlease.v1.PeerService.Confirm:input_type -> raftlease.v1.ConfirmRequest
-	7,  // 28: raftlease.v1.PeerService.Submit:input_type -> raftlease.v1.SubmitRequest
-	10, // 29: raftlease.v1.PeerService.Hello:input_type -> raftlease.v1.HelloRequest
-	2,  // 30: raftlease.v1.PeerService.Confirm:output_type -> raftlease.v1.ConfirmResponse
-	9,  // 31: raftlease.v1.PeerService.Submit:output_type -> raftlease.v1.SubmitResponse
-	11, // 32: raftlease.v1.PeerService.Hello:output_type -> raftlease.v1.HelloResponse
-	30, // [30:33] is the sub-list for method output_type
-	27, // [27:30] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	26, // 13: raftlease.v1.Operation.handover:type_name -> raftlease.v1.HandoverRequest
+	5,  // 14: raftlease.v1.Operation.session:type_name -> raftlease.v1.Session
+	5,  // 15: raftlease.v1.Reclaim.session:type_name -> raftlease.v1.Session
+	3,  // 16: raftlease.v1.SubmitRequest.operations:type_name -> raftlease.v1.Operation
+	0,  // 17: raftlease.v1.OperationResult.outcome:type_name -> raftlease.v1.Outcome
+	27, // 18: raftlease.v1.OperationResult.error:type_name -> raftlease.v1.ErrorDetail
+	28, // 19: raftlease.v1.OperationResult.acquire:type_name -> raftlease.v1.AcquireResponse
+	29, // 20: raftlease.v1.OperationResult.get:type_name -> raftlease.v1.GetResponse
+	30, // 21: raftlease.v1.OperationResult.list:type_name -> raftlease.v1.ListResponse
+	31, // 22: raftlease.v1.OperationResult.break:type_name -> raftlease.v1.BreakResponse
+	32, // 23: raftlease.v1.OperationResult.transfer:type_name -> raftlease.v1.TransferResponse
+	33, // 24: raftlease.v1.OperationResult.renew:type_name -> raftlease.v1.RenewResponse
+	34, // 25: raftlease.v1.OperationResult.handover:type_name -> raftlease.v1.HandoverResponse
+	8,  // 26: raftlease.v1.SubmitResponse.results:type_name -> raftlease.v1.OperationResult
+	12, // 27: raftlease.v1.HelloRequest.peers:type_name -> raftlease.v1.HelloRequest.PeersEntry
+	13, // 28: raftlease.v1.HelloResponse.peers:type_name -> raftlease.v1.HelloResponse.PeersEntry
+	14, // 29: raftlease.v1.HelloResponse.founders:type_name -> raftlease.v1.HelloResponse.FoundersEntry
+	1,  // 30: raftlease.v1.PeerService.Confirm:input_type -> raftlease.v1.ConfirmRequest
+	7,  // 31: raftlease.v1.PeerService.Submit:input_type -> raftlease.v1.SubmitRequest
+	10, // 32: raftlease.v1.PeerService.Hello:input_type -> raftlease.v1.HelloRequest
+	2,  // 33: raftlease.v1.PeerService.Confirm:output_type -> raftlease.v1.ConfirmResponse
+	9,  // 34: raftlease.v1.PeerService.Submit:output_type -> raftlease.v1.SubmitResponse
+	11, // 35: raftlease.v1.PeerService.Hello:output_type -> raftlease.v1.HelloResponse
+	33, // [33:36] is the sub-list for method output_type
+	30, // [30:33] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_raftlease_v1_peer_proto_init() }
@@ -1277,6 +1334,7 @@ func file_raftlease_v1_peer_proto_init() {
 		(*Operation_Promote)(nil),
 		(*Operation_Transfer)(nil),
 		(*Operation_Abandon)(nil),
+		(*Operation_Handover)(nil),
 	}
 	file_raftlease_v1_peer_proto_msgTypes[7].OneofWrappers = []any{
 		(*OperationResult_Acquire)(nil),
@@ -1284,6 +1342,8 @@ func file_raftlease_v1_peer_proto_init() {
 		(*OperationResult_List)(nil),
 		(*OperationResult_Break)(nil),
 		(*OperationResult_Transfer)(nil),
+		(*OperationResult_Renew)(nil),
+		(*OperationResult_Handover)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -47,6 +47,8 @@ const (
 	ClusterServiceTransferProcedure = "/raftlease.v1.ClusterService/Transfer"
 	// ClusterServiceBreakProcedure is the fully-qualified name of the ClusterService's Break RPC.
 	ClusterServiceBreakProcedure = "/raftlease.v1.ClusterService/Break"
+	// ClusterServiceHandoverProcedure is the fully-qualified name of the ClusterService's Handover RPC.
+	ClusterServiceHandoverProcedure = "/raftlease.v1.ClusterService/Handover"
 )
 
 // ClusterServiceClient is a client for the raftlease.v1.ClusterService service.
@@ -57,6 +59,7 @@ type ClusterServiceClient interface {
 	Promote(context.Context, *raftleasev1.PromoteRequest) (*raftleasev1.PromoteResponse, error)
 	Transfer(context.Context, *raftleasev1.TransferRequest) (*raftleasev1.TransferResponse, error)
 	Break(context.Context, *raftleasev1.BreakRequest) (*raftleasev1.BreakResponse, error)
+	Handover(context.Context, *raftleasev1.HandoverRequest) (*raftleasev1.HandoverResponse, error)
 }
 
 // NewClusterServiceClient constructs a client for the raftlease.v1.ClusterService service. By
@@ -106,6 +109,12 @@ func NewClusterServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(clusterServiceMethods.ByName("Break")),
 			connect.WithClientOptions(opts...),
 		),
+		handover: connect.NewClient[raftleasev1.HandoverRequest, raftleasev1.HandoverResponse](
+			httpClient,
+			baseURL+ClusterServiceHandoverProcedure,
+			connect.WithSchema(clusterServiceMethods.ByName("Handover")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -117,6 +126,7 @@ type clusterServiceClient struct {
 	promote      *connect.Client[raftleasev1.PromoteRequest, raftleasev1.PromoteResponse]
 	transfer     *connect.Client[raftleasev1.TransferRequest, raftleasev1.TransferResponse]
 	_break       *connect.Client[raftleasev1.BreakRequest, raftleasev1.BreakResponse]
+	handover     *connect.Client[raftleasev1.HandoverRequest, raftleasev1.HandoverResponse]
 }
 
 // Status calls raftlease.v1.ClusterService.Status.
@@ -173,6 +183,15 @@ func (c *clusterServiceClient) Break(ctx context.Context, req *raftleasev1.Break
 	return nil, err
 }
 
+// Handover calls raftlease.v1.ClusterService.Handover.
+func (c *clusterServiceClient) Handover(ctx context.Context, req *raftleasev1.HandoverRequest) (*raftleasev1.HandoverResponse, error) {
+	response, err := c.handover.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ClusterServiceHandler is an implementation of the raftlease.v1.ClusterService service.
 type ClusterServiceHandler interface {
 	Status(context.Context, *raftleasev1.StatusRequest) (*raftleasev1.StatusResponse, error)
@@ -181,6 +200,7 @@ type ClusterServiceHandler interface {
 	Promote(context.Context, *raftleasev1.PromoteRequest) (*raftleasev1.PromoteResponse, error)
 	Transfer(context.Context, *raftleasev1.TransferRequest) (*raftleasev1.TransferResponse, error)
 	Break(context.Context, *raftleasev1.BreakRequest) (*raftleasev1.BreakResponse, error)
+	Handover(context.Context, *raftleasev1.HandoverRequest) (*raftleasev1.HandoverResponse, error)
 }
 
 // NewClusterServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -226,6 +246,12 @@ func NewClusterServiceHandler(svc ClusterServiceHandler, opts ...connect.Handler
 		connect.WithSchema(clusterServiceMethods.ByName("Break")),
 		connect.WithHandlerOptions(opts...),
 	)
+	clusterServiceHandoverHandler := connect.NewUnaryHandlerSimple(
+		ClusterServiceHandoverProcedure,
+		svc.Handover,
+		connect.WithSchema(clusterServiceMethods.ByName("Handover")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/raftlease.v1.ClusterService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ClusterServiceStatusProcedure:
@@ -240,6 +266,8 @@ func NewClusterServiceHandler(svc ClusterServiceHandler, opts ...connect.Handler
 			clusterServiceTransferHandler.ServeHTTP(w, r)
 		case ClusterServiceBreakProcedure:
 			clusterServiceBreakHandler.ServeHTTP(w, r)
+		case ClusterServiceHandoverProcedure:
+			clusterServiceHandoverHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -271,4 +299,8 @@ func (UnimplementedClusterServiceHandler) Transfer(context.Context, *raftleasev1
 
 func (UnimplementedClusterServiceHandler) Break(context.Context, *raftleasev1.BreakRequest) (*raftleasev1.BreakResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("raftlease.v1.ClusterService.Break is not implemented"))
+}
+
+func (UnimplementedClusterServiceHandler) Handover(context.Context, *raftleasev1.HandoverRequest) (*raftleasev1.HandoverResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("raftlease.v1.ClusterService.Handover is not implemented"))
 }
