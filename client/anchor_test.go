@@ -124,3 +124,16 @@ func TestClient_GrantedTTLIsTheAnswers(t *testing.T) {
 		})
 	}
 }
+
+// G2, G8: no grant without a token that can be compared.
+func TestClient_AnswerWithoutATokenIsNone(t *testing.T) {
+	for _, token := range []uint64{0, lease.MaxToken + 1} {
+		store := newStore(t)
+		l := &lying{resp: &pb.AcquireResponse{Token: token}}
+		bad, good := start(t, store, func(m *member) { m.lease = l }), start(t, store)
+		g, err := dial(t, client.Config{}, bad.addr, good.addr).Acquire(within(t), "x", "a", time.Minute)
+		if err != nil || g.Token != 1 {
+			t.Errorf("got token %d, %v, want that of the other member", g.Token, err)
+		}
+	}
+}

@@ -162,3 +162,36 @@ func TestClient_NotSentIsUnavailable(t *testing.T) {
 		})
 	}
 }
+
+// A watch has no attempt timeout either; connecting has.
+func TestClient_WatchGoesOnWhenAMemberCannotBeReached(t *testing.T) {
+	m := start(t, newStore(t))
+	c := dial(t, client.Config{AttemptTimeout: slow, Dial: func(ctx context.Context, addr string) (net.Conn, error) {
+		if addr != m.addr {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	}}, "198.51.100.1:7000", m.addr)
+	err := c.Watch(within(t), "", 0, func(lease.Event) error { return errEnough })
+	if err != errEnough {
+		t.Errorf("watch: %v", err)
+	}
+}
+
+func TestClient_PausesWhenNobodyCanBeReached(t *testing.T) {
+	var dials atomic.Int64
+	c := dial(t, client.Config{Dial: func(context.Context, string) (net.Conn, error) {
+		dials.Add(1)
+		return nil, errors.New("refused")
+	}}, "192.0.2.1:1", "192.0.2.2:1")
+	ctx, cancel := context.WithTimeout(bg, 200*time.Millisecond)
+	defer cancel()
+	if _, err := c.Get(ctx, "x"); !errors.Is(err, lease.ErrUnavailable) {
+		t.Errorf("get: %v", err)
+	}
+	// The shortest pause is 5 ms, after both were tried.
+	if n := dials.Load(); n < 2 || n > 100 {
+		t.Errorf("%d dials in 200ms, want both members tried, with pauses", n)
+	}
+}

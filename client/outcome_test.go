@@ -254,3 +254,13 @@ func TestClient_ChecksArgumentsFirst(t *testing.T) {
 		}
 	}
 }
+
+// No other member would make it smaller.
+func TestClient_ListThatIsTooLargeIsNotRepeated(t *testing.T) {
+	var calls atomic.Int64
+	m := start(t, newStore(t), scripted("list", &calls, connect.NewError(connect.CodeResourceExhausted, errors.New("67108865 bytes"))))
+	_, err := dial(t, client.Config{}, m.addr).List(bg, "")
+	if n := calls.Load(); n != 1 || !errors.Is(err, lease.ErrUnavailable) || !strings.Contains(err.Error(), "67108865 bytes") {
+		t.Errorf("got %v after %d attempts, want ErrUnavailable with the size after 1", err, n)
+	}
+}

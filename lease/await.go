@@ -156,6 +156,9 @@ func poll(remaining, ttl time.Duration) time.Duration {
 
 // sleep waits for d, and returns false when ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

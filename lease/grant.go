@@ -72,6 +72,7 @@ type Grant struct {
 
 	hold   *hold
 	tenure *tenure // only in the grant that Run gives to a job
+	wanted string  // the owner who is to have it next, "" for nobody
 }
 
 // hold is the private deadline: until after the anchor.
@@ -111,6 +112,18 @@ func (g Grant) WithMargin(margin time.Duration) Grant {
 	}
 	return g
 }
+
+// WithWanted returns g saying that the lease is to be handed over to owner. It
+// is for stores, in the grant that a renewal returns.
+func (g Grant) WithWanted(owner string) Grant {
+	g.wanted = owner
+	return g
+}
+
+// Wanted returns the owner to whom an operator wants the lease handed over, as of
+// the renewal that returned g, or "". The holder is asked to finish its work and
+// to release; Run does so for its job.
+func (g Grant) Wanted() string { return g.wanted }
 
 // Remaining returns how long the holder may still act, by the local clock; zero
 // when the grant is over or has no deadline in this process.

@@ -80,6 +80,13 @@ func (f *faulty) count(what string) int {
 	return len(slices.DeleteFunc(slices.Clone(f.log), func(s string) bool { return s != what }))
 }
 
+// calls returns how many calls have begun.
+func (f *faulty) calls() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.log)
+}
+
 func (f *faulty) begins(what string) (acquires, renews through, releases func(context.Context, func(context.Context) error) error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,14 +182,18 @@ func (f *faulty) noCut() { f.sets(func() { f.acquires, f.renews, f.releases = ni
 // it. What the code leaves running, the bubble reports.
 func inBubble(t *testing.T, test func(t *testing.T, s *faulty)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		inner, err := memstore.Open(memstore.Config{Holder: &jumpClock{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer inner.Close()
-		test(t, &faulty{Store: inner, clock: &jumpClock{}})
-	})
+	synctest.Test(t, func(t *testing.T) { withStore(t, test) })
+}
+
+// withStore gives test a store of its own, in the bubble that it is called in.
+func withStore(t *testing.T, test func(t *testing.T, s *faulty)) {
+	t.Helper()
+	inner, err := memstore.Open(memstore.Config{Holder: &jumpClock{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inner.Close()
+	test(t, &faulty{Store: inner, clock: &jumpClock{}})
 }
 
 // beside returns another process's way to the store of f.

@@ -48,11 +48,15 @@ func (k *keeper) run() {
 	// What remains is counted on the holder's clock, which counts a suspend. A
 	// timer does not, so the clock is also read every look.
 	look := max(min(k.job.TTL/20, 250*time.Millisecond), time.Millisecond)
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(look)
 	defer timer.Stop()
 	for {
 		left := k.tenure.remaining()
-		if left > 0 && !k.busy && left <= k.renewAt {
+		if left <= 0 {
+			k.quit()
+			return
+		}
+		if !k.busy && left <= k.renewAt {
 			k.try(left)
 		}
 		pause := min(look, left)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,8 @@ import (
 
 // contenderEnv has the job of a process that this test binary started.
 const contenderEnv = "RAFTLEASE_TEST_CONTENDER"
+
+var rounds = flag.Int("rounds", 10, "how often the processes of TestStore_FirstAcquiresFromProcesses want a name")
 
 // contender is one process of several that want the same names.
 type contender struct {
@@ -34,7 +37,7 @@ type outcome struct {
 // Case 24, G1: 64 contenders in 8 processes want a new name at once. One wins,
 // all others are told its token, and nothing that a repetition cures is seen.
 func TestStore_FirstAcquiresFromProcesses(t *testing.T) {
-	const processes, calls, rounds = 8, 8, 25
+	const processes, calls = 8, 8
 	onEach(t, func(t *testing.T, d database) {
 		d.store(t)
 		var ask []func(name string) outcome
@@ -42,7 +45,7 @@ func TestStore_FirstAcquiresFromProcesses(t *testing.T) {
 			ask = append(ask, startContender(t, contender{d.dialect.String(), d.driver, d.dsn, d.table, i, calls}))
 		}
 		var last uint64
-		for round := range rounds {
+		for round := range *rounds {
 			name := fmt.Sprint("job ", round)
 			outcomes := make([]outcome, processes)
 			var all sync.WaitGroup
