@@ -52,7 +52,7 @@ func alone(op *pb.Operation) bool {
 	switch o := op.Op.(type) {
 	case *pb.Operation_Acquire:
 		return o.Acquire.GetWait()
-	case *pb.Operation_List:
+	case *pb.Operation_List, *pb.Operation_Handover:
 		return true
 	}
 	return changesMembers(op)

@@ -70,12 +70,12 @@ func (n *Node) Renew(ctx context.Context, g lease.Grant, ttl time.Duration) (lea
 	if err := lease.CheckRenew(g, ttl, n.cfg.Limits); err != nil {
 		return lease.Grant{}, err
 	}
-	_, sent, err := n.do(ctx, &pb.Operation{Op: &pb.Operation_Renew{Renew: &pb.RenewRequest{
+	r, sent, err := n.do(ctx, &pb.Operation{Op: &pb.Operation_Renew{Renew: &pb.RenewRequest{
 		Name: g.Name, Owner: g.Owner, Token: g.Token, Ttl: durationpb.New(ttl)}}})
 	if err != nil {
 		return lease.Grant{}, fmt.Errorf("renew lease %q: %w", g.Name, err)
 	}
-	return sent.Grant(g.Name, g.Owner, g.Token, ttl, 0), nil
+	return sent.Grant(g.Name, g.Owner, g.Token, ttl, 0).WithWanted(r.GetRenew().GetWantedBy()), nil
 }
 
 // Release implements lease.Store.
@@ -120,6 +120,25 @@ func (n *Node) Break(ctx context.Context, name string) (lease.Record, error) {
 		return lease.Record{}, fmt.Errorf("break lease %q: %w", name, err)
 	}
 	return lease.Record{Name: name, Owner: r.GetBreak().GetOwner(), Token: r.GetBreak().GetToken()}, nil
+}
+
+// Handover asks the holder of name to finish, and gives the lease to the owner
+// to, who has to be waiting for it, in one commit with the release. It returns
+// the token of the new grant, and gives up when ctx ends. A holder learns of it
+// with its next renewal (lease.Grant.Wanted); nothing is taken from one that does
+// not release.
+func (n *Node) Handover(ctx context.Context, name, to string) (token uint64, err error) {
+	var f lease.Faults
+	f.Name(name)
+	f.Owner(to)
+	if err := f.Err(); err != nil {
+		return 0, err
+	}
+	r, _, err := n.do(ctx, &pb.Operation{Op: &pb.Operation_Handover{Handover: &pb.HandoverRequest{Name: name, To: to}}})
+	if err != nil {
+		return 0, fmt.Errorf("hand lease %q over to %q: %w", name, to, err)
+	}
+	return r.GetHandover().GetToken(), nil
 }
 
 // owns reports whether owner is this process and no other.

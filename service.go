@@ -50,8 +50,8 @@ func (s leaseService) Acquire(ctx context.Context, req *pb.AcquireRequest) (*pb.
 func (s leaseService) Renew(ctx context.Context, req *pb.RenewRequest) (*pb.RenewResponse, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	_, err := s.n.Renew(ctx, lease.Grant{Name: req.Name, Owner: req.Owner, Token: req.Token}, req.Ttl.AsDuration())
-	return &pb.RenewResponse{}, failed(err)
+	g, err := s.n.Renew(ctx, lease.Grant{Name: req.Name, Owner: req.Owner, Token: req.Token}, req.Ttl.AsDuration())
+	return &pb.RenewResponse{WantedBy: g.Wanted()}, failed(err)
 }
 
 func (s leaseService) Release(ctx context.Context, req *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {
@@ -153,6 +153,13 @@ func (s clusterService) Break(ctx context.Context, req *pb.BreakRequest) (*pb.Br
 	defer cancel()
 	r, err := s.n.Break(ctx, req.Name)
 	return &pb.BreakResponse{Owner: r.Owner, Token: r.Token}, failed(err)
+}
+
+// Handover takes as long as the holder takes to finish: only the client's
+// deadline bounds it.
+func (s clusterService) Handover(ctx context.Context, req *pb.HandoverRequest) (*pb.HandoverResponse, error) {
+	token, err := s.n.Handover(ctx, req.Name, req.To)
+	return &pb.HandoverResponse{Token: token}, failed(err)
 }
 
 // peerService is what the members of one cluster ask each other.

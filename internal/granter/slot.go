@@ -44,6 +44,12 @@ type slot struct {
 
 	waiters []*waiter // first come, first served
 	turn    *waiter   // whose Acquire is on its way; one of waiters, or nil
+	// heir is the owner who is served before the others because of a handover,
+	// "" for nobody.
+	heir string
+	// stirred is closed when the live grant or the waiters have changed; nil
+	// while nobody looks.
+	stirred chan struct{}
 
 	due     time.Duration // when the agenda looks at this slot next
 	heapPos int           // -1 when not on the agenda
@@ -64,6 +70,8 @@ func (s *slot) grant(l state.Lease, now, ttl time.Duration) {
 	if !s.live || s.token != l.Token {
 		s.live, s.owner, s.token = true, l.Owner, l.Token
 		s.deadline, s.shorten, s.claimed, s.wonBy = 0, 0, false, 0
+		s.heir = ""
+		s.stir()
 	}
 	if s.revision != l.Revision {
 		s.settle()
@@ -86,6 +94,15 @@ func (s *slot) free() {
 	s.settle()
 	s.live, s.owner, s.token, s.revision, s.session = false, "", 0, 0, state.Session{}
 	s.ttl, s.recorded, s.shorten, s.deadline = 0, 0, 0, 0
+	s.stir()
+}
+
+// stir wakes those who look at s.
+func (s *slot) stir() {
+	if s.stirred != nil {
+		close(s.stirred)
+		s.stirred = nil
+	}
 }
 
 // settle says that no Expire is pending any more.

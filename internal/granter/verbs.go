@@ -32,6 +32,8 @@ func (g *Granter) Do(ctx context.Context, op *pb.Operation) *pb.OperationResult 
 		return g.list(ctx, o.List)
 	case *pb.Operation_Break:
 		return g.breakLease(ctx, o.Break)
+	case *pb.Operation_Handover:
+		return g.handover(ctx, o.Handover)
 	case *pb.Operation_Abandon:
 		return g.abandonWait(o.Abandon)
 	case *pb.Operation_Reclaim:
@@ -71,7 +73,7 @@ func (g *Granter) renew(ctx context.Context, req *pb.RenewRequest) *pb.Operation
 		default:
 			cmd := state.Command{Kind: state.KindRenew, Name: req.Name, Owner: req.Owner, Token: req.Token, TTL: ttl}
 			if r := g.extend(ctx, s, ttl, cmd, false); r != nil { // unlocks
-				return r
+				return g.renewed(r, req)
 			}
 		}
 	}

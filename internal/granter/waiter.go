@@ -164,6 +164,9 @@ func (g *Granter) firstWaiter(s *slot) *waiter {
 		return nil
 	}
 	w := s.waiters[0]
+	if heir := s.waiting(s.heir); heir != nil {
+		w = heir
+	}
 	s.turn = w
 	w.offered = g.cfg.Clock()
 	return w
@@ -222,6 +225,7 @@ func (s *slot) dequeue(w *waiter) bool {
 	i := slices.Index(s.waiters, w)
 	if i >= 0 {
 		s.waiters = slices.Delete(s.waiters, i, i+1)
+		s.stir()
 	}
 	return i >= 0
 }
