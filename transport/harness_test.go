@@ -1,9 +1,7 @@
 package transport
 
 import (
-	"context"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -115,28 +113,4 @@ func until(t testing.TB, what string, ok func() bool) {
 			t.Fatalf("no %s within %v", what, limit)
 		}
 	}
-}
-
-// elsewhere is TCP in a type of its own whose dials can be watched.
-type elsewhere struct {
-	mu     sync.Mutex
-	dialed []net.Conn
-}
-
-func (*elsewhere) Listen(addr string) (net.Listener, error) { return TCP().Listen(addr) }
-
-func (e *elsewhere) Dial(ctx context.Context, addr string) (net.Conn, error) {
-	c, err := TCP().Dial(ctx, addr)
-	if err == nil {
-		e.mu.Lock()
-		e.dialed = append(e.dialed, c)
-		e.mu.Unlock()
-	}
-	return c, err
-}
-
-func (e *elsewhere) dials() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.dialed)
 }
