@@ -71,7 +71,6 @@ func (d *director) freeze(ctx context.Context) error {
 		return err
 	}
 	a := d.actors[before.node]
-	a.process.order(order{Do: orderLate})
 	if err := d.until(ctx, "the holder knows its part", func() bool { return a.late }); err != nil {
 		return err
 	}
@@ -93,15 +92,18 @@ func (d *director) freeze(ctx context.Context) error {
 		return fmt.Errorf("thaw node %s: %w", before.node, err)
 	}
 	a.frozen = false
-	if err := d.until(ctx, "the thawed holder stops, and its late write is answered", func() bool {
-		t := d.ledger.find(before.node, before.token)
-		return t.ended != 0 && d.wroteLate(before.token)
+	if err := d.until(ctx, "the thawed holder stops", func() bool {
+		return d.ledger.find(before.node, before.token).ended != 0
 	}); err != nil {
 		return err
 	}
 	d.ledger.noticed = d.ledger.find(before.node, before.token).ended - thawed
 	d.ledger.thawed = true
 	d.say.say("noticed", before.node, before.token, "noticed it %v after it was thawed, by its own clock", ms(d.ledger.noticed))
+	a.process.order(order{Do: orderLate, Token: before.token})
+	if err := d.until(ctx, "the late write is answered", func() bool { return d.wroteLate(before.token) }); err != nil {
+		return err
+	}
 	if err := d.until(ctx, "the thawed node follows the leader", func() bool { _, ok := d.ready(); return ok }); err != nil {
 		return err
 	}

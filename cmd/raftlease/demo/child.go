@@ -136,7 +136,7 @@ func (c *child) obey(ctx context.Context, orders *bufio.Scanner, opened <-chan s
 			default: // one is under way
 			}
 		case orderLate:
-			c.worker.writeLate()
+			c.worker.writeLate(o.Token)
 			c.report(report{Kind: reportWillLate, At: now()})
 		case orderAnswer:
 			c.worker.answered(o.Seq, o.Good)

@@ -11,6 +11,8 @@ type order struct {
 
 	Node string `json:"node,omitempty"` // orderTransfer: who shall lead
 
+	Token uint64 `json:"token,omitempty"` // orderLate
+
 	Port int `json:"port,omitempty"` // orderWhose: of the dialler
 	Peer int `json:"peer,omitempty"` // orderWhose: of the link dialled
 
@@ -22,7 +24,7 @@ type order struct {
 const (
 	orderStart    = "start"    // begin with Part; the first order of all
 	orderTransfer = "transfer" // hand leadership to Node
-	orderLate     = "late"     // after the next loss, try to write once more
+	orderLate     = "late"     // write under Token without a look at the grant
 	orderWhose    = "whose"    // say so if this connection is yours
 	orderAnswer   = "answer"   // what came of a write
 )

@@ -19,7 +19,6 @@ type worker struct {
 	mu      sync.Mutex
 	seq     uint64
 	waiting map[uint64]chan bool // writes without an answer
-	late    bool                 // orderLate was given
 }
 
 // run competes for the job until ctx ends or the node closes.
@@ -48,24 +47,20 @@ func (w *worker) hold(ctx context.Context, g lease.Grant) error {
 	}
 }
 
-// over ends the job. A worker that was told to then writes as one that was
-// frozen between its check and its act would (G7).
+// over ends the job.
 func (w *worker) over(g lease.Grant, why error) error {
 	told := why.Error()
 	if lost := (*lease.LostError)(nil); errors.As(why, &lost) {
 		told = "its grant is over, " + string(lost.Reason)
 	}
 	w.report(report{Kind: reportEnded, At: now(), Token: g.Token, Why: told})
-	w.mu.Lock()
-	late := w.late
-	w.late = false
-	w.mu.Unlock()
-	if late {
-		ctx, cancel := context.WithTimeout(context.Background(), w.part.TTL)
-		defer cancel()
-		w.write(ctx, report{At: now(), Token: g.Token, Late: true})
-	}
 	return nil
+}
+
+// writeLate writes as a worker does that was frozen between its check and its
+// act (G7).
+func (w *worker) writeLate(token uint64) {
+	w.report(report{Kind: reportWrite, At: now(), Token: token, Late: true})
 }
 
 // write asks the resource and waits for its answer.
@@ -93,12 +88,6 @@ func (w *worker) answered(seq uint64, good bool) {
 		answer <- good
 		delete(w.waiting, seq)
 	}
-}
-
-func (w *worker) writeLate() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.late = true
 }
 
 // event reports what happens to the hold beside the job.
