@@ -71,9 +71,6 @@ func (d *director) freeze(ctx context.Context) error {
 		return err
 	}
 	a := d.actors[before.node]
-	if err := d.until(ctx, "the holder knows its part", func() bool { return a.late }); err != nil {
-		return err
-	}
 	if err := freeze(a.process.cmd.Process); err != nil {
 		return fmt.Errorf("freeze node %s: %w", before.node, err)
 	}

@@ -137,7 +137,6 @@ func (c *child) obey(ctx context.Context, orders *bufio.Scanner, opened <-chan s
 			}
 		case orderLate:
 			c.worker.writeLate(o.Token)
-			c.report(report{Kind: reportWillLate, At: now()})
 		case orderAnswer:
 			c.worker.answered(o.Seq, o.Good)
 		}

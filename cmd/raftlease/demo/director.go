@@ -34,7 +34,6 @@ type actor struct {
 	process *process // nil while it is dead
 	report  report   // the last of its state
 	frozen  bool
-	late    bool // it will write once more after its next loss
 	retry   bool // its port was taken by somebody else; it is started again
 }
 
@@ -142,8 +141,6 @@ func (d *director) take(ctx context.Context, s spoken) {
 		d.state(a, s.report)
 	case reportWrite:
 		d.write(ctx, a, s.report)
-	case reportWillLate:
-		a.late = true
 	case reportExited:
 		if a.retry {
 			d.fault = d.start(a.id)

@@ -72,7 +72,6 @@ const (
 	reportEnded    = "ended"    // the worker stopped
 	reportWrite    = "write"    // the worker writes to the resource
 	reportMine     = "mine"     // the answer to orderWhose
-	reportWillLate = "willlate" // the answer to orderLate
 	reportRefused  = "refused"  // an order could not be carried out
 	reportFailed   = "failed"   // the node did not open, or stopped by itself
 
